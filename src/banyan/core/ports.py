@@ -1,0 +1,246 @@
+"""What a zone needs of the outside, as protocols. Adapters live in store, link, drivers, serve, simulate.
+
+A port is declared here when two rooms that must not know each other meet at it. The store's rows are
+in core.records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from banyan.core.ids import ZoneCode
+from banyan.core.messages import (
+    Ack,
+    Admitted,
+    Answer,
+    Beat,
+    BeatAck,
+    CallerInfo,
+    Enrol,
+    Generations,
+    Greet,
+    Hello,
+    HelloAck,
+    Renew,
+    Renewed,
+    Report,
+    Request,
+    Welcome,
+)
+from banyan.core.rack import Capacity, RackHealth, ScanItem
+from banyan.core.records import Unit
+from banyan.core.secret import Secret
+from banyan.core.time import Mono
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """The machine's clocks. `wall` is raw: a zone corrects it (core.time.TimeBasis)."""
+
+    def now(self) -> Mono: ...
+
+    def wall(self) -> float: ...
+
+    async def sleep_until(self, instant: Mono) -> None: ...
+
+    def boot_id(self) -> str: ...
+
+
+class Ids(Protocol):
+    """Every source of chance, so that worlds can be seeded."""
+
+    def token(self, size: int) -> bytes: ...
+
+    def below(self, bound: int) -> int:
+        """A uniform integer in [0, bound)."""
+
+    def uniform(self, low: float, high: float) -> float: ...
+
+
+class Store(Protocol):
+    """Runs units of work. A unit is a synchronous function of one transaction; it may run more than once.
+
+    `write` returns after COMMIT is durable; several units may share one commit, each in its own
+    savepoint. `name` is the unit's stable label ("child.certified"), for metrics and kill tests.
+    An exception rolls the unit back and is raised here. StoreUnknown (core.records) is raised if the
+    commit's fate is not known: read again first.
+    """
+
+    async def write(self, name: str, work: Callable[[Unit], T]) -> T: ...
+
+    async def read(self, work: Callable[[Unit], T]) -> T: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A certificate (DER) and the seed of its Ed25519 key. `chain`: further certificates to present (DER)."""
+
+    certificate: bytes
+    seed: Secret
+    chain: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other end of a wire: its certificate's DER if it showed one (its key proved by TLS), its address."""
+
+    certificate: bytes | None
+    address: str
+
+
+class Wire(Protocol):
+    """One connection that carries frames in order, or fails. `receive` raises WireClosed at the end."""
+
+    @property
+    def peer(self) -> Peer: ...
+
+    async def send(self, frame: bytes) -> None: ...
+
+    async def receive(self) -> bytes: ...
+
+    async def close(self, reason: str = "") -> None: ...
+
+
+class WireClosed(Exception):  # noqa: N818 - the end of a wire is an event, not an error
+    """The wire ended. `reason` is the peer's word, or the transport's error text."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Dialer(Protocol):
+    """Opens wires to a parent.
+
+    `address` is host:port. `bundle`: CA certificates (DER) one of which must have signed the server's;
+    empty when enrolling: then the caller checks the peer's certificate itself, before it says anything.
+    Raises Unreachable (no route, refused, timed out, proxy refused) or Refused("not-the-parent").
+    """
+
+    async def dial(
+        self,
+        address: str,
+        *,
+        purpose: str,
+        credentials: Credentials | None,
+        bundle: Sequence[bytes],
+        timeout: float,
+    ) -> Wire: ...
+
+
+class ChildSide(Protocol):
+    """A zone as the child of one parent; the link's child calls it. Implemented in zone.reconcile.uplinks."""
+
+    def greet(self) -> Greet: ...
+
+    async def welcomed(self, greet: Greet, welcome: Welcome, peer: Peer) -> Hello | Enrol:
+        """Checks the parent; raises Refused before a word of ours leaves."""
+
+    async def admitted(self, admitted: Admitted, peer: Peer) -> None: ...
+
+    async def established(self, ack: HelloAck, sent_at: Mono) -> None: ...
+
+    async def report(self, seq: int, known: Generations, budget: int) -> Report | Beat:
+        """News since `known`, in at most about `budget` bytes; the rest follows in the next one."""
+
+    def news(self) -> Awaitable[None]:
+        """Returns when there is something that should not wait for the next report."""
+
+    async def acknowledged(self, ack: Ack | BeatAck, sent_at: Mono) -> None: ...
+
+    async def renewal(self) -> Renew | None:
+        """Asked before each report: a renewal when it is due, else None."""
+
+    async def renewed(self, renewed: Renewed) -> None: ...
+
+    async def asked(self, request: Request) -> Answer: ...
+
+    async def ended(self, reason: str) -> None: ...
+
+
+class ParentSession(Protocol):
+    """One child's session as its parent holds it; the link implements it."""
+
+    @property
+    def code(self) -> ZoneCode: ...
+
+    @property
+    def peer(self) -> Peer: ...
+
+    async def request(self, verb: str, body: bytes, caller: CallerInfo, timeout: float) -> Answer:
+        """Raises Unreachable when the session ends or no answer came in time: then the outcome is not known."""
+
+    async def cut(self, code: str, text: str, retry_after: float | None) -> None: ...
+
+
+class ParentSide(Protocol):
+    """A zone as the parent of many children; the link's parent calls it. Implemented in zone.reconcile.children."""
+
+    async def welcome(self, greet: Greet, peer: Peer) -> Welcome: ...
+
+    async def enrol(self, greet: Greet, welcome: Welcome, enrol: Enrol, peer: Peer) -> Admitted: ...
+
+    async def hello(self, hello: Hello, session: ParentSession) -> HelloAck: ...
+
+    async def reported(self, session: ParentSession, report: Report | Beat) -> Ack | BeatAck: ...
+
+    async def renew(self, session: ParentSession, renew: Renew) -> Renewed: ...
+
+    async def ended(self, session: ParentSession, reason: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of `banyan check`: what was looked at, whether it is well, what was found, what to do."""
+
+    what: str
+    ok: bool
+    found: str
+    remedy: str = ""
+
+
+class Driver(Protocol):
+    """One rack's hands. docs/contracts/driver.md numbers its duties; drivers/contract.py runs them.
+
+    `scan` yields HostBatch and GuestBatch items (each host before its guests), and last one Scan. It
+    raises DriverUnavailable (core.records) with a reason when the bottom does not answer rightly;
+    what it yielded before is then discarded.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def capacity(self) -> Capacity: ...
+
+    def scan(self) -> AsyncIterator[ScanItem]: ...
+
+    async def probe(self) -> tuple[RackHealth, str]:
+        """A cheap look (one request at most): does the bottom answer? With the reason if not. Never raises."""
+
+    async def check(self) -> Sequence[Finding]:
+        """For `banyan check`: credentials, each role needed, versions. Never raises, never writes."""
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RackSpec:
+    """A rack as the settings name it. `options` are the driver's own, checked by its options type."""
+
+    name: str
+    driver: str
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+class DriverHost(Protocol):
+    """Makes drivers from their registered kinds. Raises BadInput naming the option that is wrong."""
+
+    def kinds(self) -> Sequence[str]: ...
+
+    def make(self, spec: RackSpec) -> Driver: ...

@@ -1,0 +1,276 @@
+"""The store's rows as a zone uses them: one small protocol per noun, gathered in `Unit`.
+
+All of it is synchronous and belongs to one transaction. Lists are ordered and paged: `after` is the
+last key of the page before, `limit` at most 10,000. `put` inserts or replaces by key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from banyan.core.catalogue import Flavor, Image, Network, Project
+from banyan.core.errors import Broken, Unreachable
+from banyan.core.guest import Guest
+from banyan.core.host import Host
+from banyan.core.ids import RackCode, ZoneCode
+from banyan.core.journal import Event, Line
+from banyan.core.lineage import Row, UseRow
+from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord
+from banyan.core.rack import Rack
+from banyan.core.secret import Secret
+from banyan.core.time import TimeBasis, Wall
+from banyan.core.zone import Child, ChildState, Uplink
+
+
+class StoreUnknown(Broken):
+    """A commit whose fate is not known (the connection broke, the disk failed). Read again before anything else."""
+
+
+class StoreFull(Unreachable):
+    """The disk or the quota is full: nothing was written, reading goes on."""
+
+
+class DriverUnavailable(Unreachable):
+    """A bottom does not answer, or not rightly. The text says which call, what came, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Self:
+    """The zone's own row. `epoch` rises at each take-over or restore; children refuse a lower one.
+
+    `boot_id` is the machine's boot in which `time` was stored.
+    """
+
+    code: ZoneCode
+    name: str
+    created_at: Wall
+    epoch: int = 1
+    labels: Mapping[str, str] = field(default_factory=dict)
+    time: TimeBasis = TimeBasis()
+    boot_id: str = ""
+    restored_at: Wall | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorityRow:
+    """One CA of this zone. Its seed is in Keys under `key`. `cross`: certificates that other CAs of ours gave it.
+
+    Exactly one row is `current`. `not_after` is corrected wall time.
+    """
+
+    fingerprint: bytes
+    certificate: bytes
+    key: str
+    created_at: Wall
+    not_after: Wall
+    current: bool = True
+    cross: tuple[bytes, ...] = ()
+    leaked: bool = False
+
+
+class SelfRows(Protocol):
+    def get(self) -> Self | None: ...
+    def put(self, row: Self) -> None: ...
+
+
+class KeyRows(Protocol):
+    """Seeds and other secrets, sealed at rest (store/keys.py)."""
+
+    def get(self, name: str) -> Secret | None: ...
+    def put(self, name: str, secret: Secret) -> None: ...
+    def delete(self, name: str) -> None: ...
+
+
+class AuthorityRows(Protocol):
+    def all(self) -> Sequence[AuthorityRow]: ...
+    def put(self, row: AuthorityRow) -> None: ...
+
+
+class UplinkRows(Protocol):
+    def all(self) -> Sequence[Uplink]: ...
+    def get(self, id: int) -> Uplink | None: ...
+    def put(self, uplink: Uplink) -> None: ...
+    def next_id(self) -> int: ...
+    def delete(self, id: int) -> None: ...
+
+
+class ChildRows(Protocol):
+    def get(self, code: ZoneCode) -> Child | None: ...
+    def by_name(self, name: str) -> Child | None:
+        """The child of that exact name that is not retired."""
+
+    def by_fingerprint(self, fingerprint: bytes) -> Child | None: ...
+    def page(self, after: ZoneCode | None, limit: int) -> Sequence[Child]: ...
+    def put(self, child: Child) -> None:
+        """Raises Conflict("name-taken") or Conflict("key-taken") when another row that is not retired has it."""
+
+    def count(self, state: ChildState | None = None) -> int: ...
+
+
+class StreamRows(Protocol):
+    """The newest digest, generations and streams' state of each child, and our own generations."""
+
+    def digest(self, child: ZoneCode) -> tuple[int, Mapping[str, int]] | None:
+        """(generation, counters)."""
+
+    def put_digest(self, child: ZoneCode, generation: int, counters: Mapping[str, int]) -> None: ...
+    def generations(self, child: ZoneCode) -> tuple[int, int]:
+        """(lineage, ledger) generations that are whole here; 0 when none."""
+
+    def put_generations(self, child: ZoneCode, lineage: int, ledger: int) -> None: ...
+    def forget(self, child: ZoneCode) -> None:
+        """Drops its digest, its lineage rows and its ledger rows."""
+
+
+class LineageRows(Protocol):
+    """Rows of zones below, by (via, code): `via` is the direct child that reported them."""
+
+    def via(self, child: ZoneCode, after: ZoneCode | None, limit: int) -> Sequence[Row]: ...
+    def carriers(self, code: ZoneCode) -> Sequence[ZoneCode]:
+        """The direct children that report this zone in their lineage."""
+
+    def put(self, child: ZoneCode, rows: Iterable[Row]) -> None: ...
+    def delete(self, child: ZoneCode, codes: Iterable[ZoneCode]) -> None: ...
+
+
+class LedgerRows(Protocol):
+    """Use per project, by (via, issuer, project). `via` 0 is this zone's own racks."""
+
+    def via(self, child: ZoneCode, after: tuple[int, str] | None, limit: int) -> Sequence[UseRow]: ...
+    def put(self, child: ZoneCode, rows: Iterable[UseRow]) -> None: ...
+    def delete(self, child: ZoneCode, keys: Iterable[tuple[int, str]]) -> None: ...
+
+
+class RackRows(Protocol):
+    def all(self) -> Sequence[Rack]: ...
+    def get(self, code: RackCode) -> Rack | None: ...
+    def put(self, rack: Rack) -> None: ...
+    def delete(self, code: RackCode) -> None: ...
+
+
+class HostRows(Protocol):
+    """Hosts of one rack, by (rack, id). `replace_scan` is how a scan is recorded (mission A5)."""
+
+    def page(self, rack: RackCode, after: str | None, limit: int) -> Sequence[Host]:
+        """Ordered by (name, id); `after` is "name\\x00id"."""
+
+    def put(self, rack: RackCode, scan: int, hosts: Iterable[Host]) -> None:
+        """Writes hosts as seen by scan number `scan`."""
+
+    def sweep(self, rack: RackCode, scan: int) -> int:
+        """Deletes hosts not seen by scan `scan`; how many."""
+
+    def count(self, rack: RackCode) -> int: ...
+
+
+class GuestRows(Protocol):
+    def page(self, rack: RackCode, after: str | None, limit: int) -> Sequence[Guest]:
+        """Ordered by (name, id); `after` is "name\\x00id"."""
+
+    def put(self, rack: RackCode, scan: int, guests: Iterable[Guest]) -> None: ...
+    def sweep(self, rack: RackCode, scan: int) -> int: ...
+    def count_by_state(self, rack: RackCode) -> Mapping[tuple[str, bool], int]:
+        """(state, offered) → guests."""
+
+    def use_by_project(self, rack: RackCode) -> Sequence[UseRow]:
+        """Ordered by project; issuer is the rack's code; `name` from the rack's projects, "" if unknown."""
+
+
+class CatalogueRows(Protocol):
+    """Flavors, images, networks, projects of a rack as its last scan saw them."""
+
+    def replace(
+        self,
+        rack: RackCode,
+        flavors: Sequence[Flavor],
+        images: Sequence[Image],
+        networks: Sequence[Network],
+        projects: Sequence[Project],
+    ) -> None: ...
+    def flavors(self, rack: RackCode) -> Sequence[Flavor]: ...
+    def images(self, rack: RackCode) -> Sequence[Image]: ...
+    def networks(self, rack: RackCode) -> Sequence[Network]: ...
+    def projects(self, rack: RackCode) -> Sequence[Project]: ...
+
+
+class CodeRows(Protocol):
+    def get(self, id: str) -> CodeRecord | None: ...
+    def page(self, after: str | None, limit: int) -> Sequence[CodeRecord]: ...
+    def put(self, record: CodeRecord) -> None: ...
+    def use(self, id: str, fingerprint: bytes, now: Wall) -> bool:
+        """Binds one use to this key by one conditional update; True if bound now or before by the same key.
+
+        False if it is used up, revoked or expired. The same key never takes a second use.
+        """
+
+    def sweep(self, before: Wall) -> int:
+        """Deletes codes that expired before; their used rows as well."""
+
+
+class KnownKeyRows(Protocol):
+    def get(self, fingerprint: bytes) -> KnownKey | None: ...
+    def all(self) -> Sequence[KnownKey]: ...
+    def put(self, key: KnownKey) -> None: ...
+    def delete(self, fingerprint: bytes) -> None: ...
+
+
+class RuleRows(Protocol):
+    def all(self) -> Sequence[Rule]:
+        """Ordered by (priority, id); at most 1,000 are kept."""
+
+    def put(self, rule: Rule) -> None: ...
+    def delete(self, id: str) -> None: ...
+
+
+class TokenRows(Protocol):
+    def get(self, id: str) -> TokenRecord | None: ...
+    def page(self, after: str | None, limit: int) -> Sequence[TokenRecord]: ...
+    def put(self, record: TokenRecord) -> None: ...
+
+
+class JournalRows(Protocol):
+    def append(self, at: Wall, event: Event) -> Line: ...
+    def last(self) -> Line | None: ...
+    def page(self, after: int, limit: int, filters: Mapping[str, str]) -> Sequence[Line]:
+        """Numbers above `after`, rising. `filters`: kind, target, actor, outcome (exact)."""
+
+
+class Unit(Protocol):
+    """One transaction's rows."""
+
+    @property
+    def self_(self) -> SelfRows: ...
+    @property
+    def keys(self) -> KeyRows: ...
+    @property
+    def authorities(self) -> AuthorityRows: ...
+    @property
+    def uplinks(self) -> UplinkRows: ...
+    @property
+    def children(self) -> ChildRows: ...
+    @property
+    def streams(self) -> StreamRows: ...
+    @property
+    def lineage(self) -> LineageRows: ...
+    @property
+    def ledger(self) -> LedgerRows: ...
+    @property
+    def racks(self) -> RackRows: ...
+    @property
+    def hosts(self) -> HostRows: ...
+    @property
+    def guests(self) -> GuestRows: ...
+    @property
+    def catalogue(self) -> CatalogueRows: ...
+    @property
+    def codes(self) -> CodeRows: ...
+    @property
+    def known_keys(self) -> KnownKeyRows: ...
+    @property
+    def rules(self) -> RuleRows: ...
+    @property
+    def tokens(self) -> TokenRows: ...
+    @property
+    def journal(self) -> JournalRows: ...

@@ -1,0 +1,113 @@
+"""What surfaces (api, web) may ask of a zone. `Zone` implements it; tests may fake it.
+
+Every call takes the Caller and authorises it here, in the zone, never in the surface. `path` is what a
+person typed: a whole path, an unambiguous last part, or a code; "" is the zone itself. Errors: NotFound
+("no-zone", also for what the caller may not see), Conflict ("ambiguous-zone", naming the candidates),
+Refused ("forbidden"), Unreachable ("member-unreachable": the outcome is not known when it says so).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from banyan.core.identity import Caller, Role
+from banyan.zone.views import (
+    CodeCreated,
+    CodeView,
+    KnownKeyView,
+    PageView,
+    RuleView,
+    StatusView,
+    TokenCreated,
+    TokenView,
+    UsageView,
+    ZoneView,
+)
+
+
+class Surface(Protocol):
+    async def authenticate(self, bearer: str, address: str, request: str) -> Caller:
+        """The caller that a token names. Raises Unauthenticated("bad-token"|"token-expired"|"token-revoked")."""
+
+    def local(self, user: str, request: str) -> Caller:
+        """The caller behind the local socket: an admin of the whole zone."""
+
+    async def refused(self, caller: Caller | None, address: str, what: str, error: str) -> None:
+        """Journals a refusal of authentication or authorisation, rate-limited."""
+
+    async def status(self, caller: Caller) -> StatusView: ...
+
+    async def usage(self, caller: Caller, path: str) -> UsageView: ...
+
+    async def zones(
+        self, caller: Caller, path: str, filters: Mapping[str, str], sort: str, marker: str, limit: int
+    ) -> PageView:
+        """ZoneView objects below `path`. filters: health, state, admin, name (pattern), label.KEY. sort: path
+        (default), used, hosts, servers, as_of, health; a leading "-" turns it round."""
+
+    async def zone(self, caller: Caller, path: str) -> ZoneView: ...
+
+    async def page(
+        self, caller: Caller, kind: str, path: str, filters: Mapping[str, str], marker: str, limit: int
+    ) -> PageView:
+        """kind: "racks" (RackView), "hosts" (HostView), "servers" (ServerView), "use" (UseView, of the zone itself),
+        "journal" (JournalView; marker is the last number seen; filters kind, target, actor, outcome)."""
+
+    async def command(self, caller: Caller, name: str, path: str, arguments: Mapping[str, str]) -> ZoneView:
+        """A person's word about a zone below, carried to its parent. name and arguments:
+
+        zone.disable (reason) · zone.enable · zone.maintenance (until: seconds from now or RFC 3339, reason) ·
+        zone.ban (reason) · zone.unban · zone.retire (reason) · zone.rename (name) ·
+        zone.replace (allows a new key to take its name: expires) · zone.admit (out of quarantine) ·
+        zone.accept (a rolled-back child is believed again) · zone.rescan
+        """
+
+    async def create_code(
+        self,
+        caller: Caller,
+        *,
+        name: str,
+        driver: str,
+        labels: Mapping[str, str],
+        uses: int | None,
+        expires: float,
+        mode: str,
+        replace: bool,
+    ) -> CodeCreated:
+        """`expires` in seconds from now; `name` and `driver` are patterns."""
+
+    async def codes(self, caller: Caller, marker: str, limit: int) -> tuple[CodeView, ...]: ...
+    async def revoke_code(self, caller: Caller, id: str) -> None: ...
+
+    async def create_token(self, caller: Caller, subject: str, role: Role, under: str, expires: float) -> TokenCreated:
+        """Never more than the caller's own role and subtree."""
+
+    async def tokens(self, caller: Caller, marker: str, limit: int) -> tuple[TokenView, ...]: ...
+    async def revoke_token(self, caller: Caller, id: str) -> None: ...
+
+    async def rules(self, caller: Caller) -> tuple[RuleView, ...]: ...
+    async def put_rule(self, caller: Caller, rule: RuleView) -> RuleView: ...
+    async def delete_rule(self, caller: Caller, id: str) -> None: ...
+
+    async def known_keys(self, caller: Caller) -> tuple[KnownKeyView, ...]: ...
+    async def put_known_key(self, caller: Caller, key: KnownKeyView) -> KnownKeyView: ...
+    async def delete_known_key(self, caller: Caller, fingerprint: str) -> None: ...
+
+    async def rotate_authority(self, caller: Caller, leaked: bool) -> StatusView:
+        """Makes a new CA, cross-signed with the old one unless that leaked."""
+
+    async def release(self, caller: Caller) -> StatusView:
+        """A restored zone may decide again (protocols §8, marks)."""
+
+    async def leave(self, caller: Caller, apply: bool) -> PageView:
+        """What Banyan made here, that leaving would remove; removed and left with `apply`."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Plain gauges and counters by Prometheus name (labels in braces), cheap to read."""
+
+    def journal_number(self) -> int:
+        """The newest journal line's number, for followers."""
+
+    async def journal_grew(self, number: int) -> None:
+        """Returns when the journal is longer than `number`."""

@@ -1,0 +1,271 @@
+"""What a zone shows: the JSON of API and CLI, as types. Field names are a promise to scripts.
+
+Instants are RFC 3339 texts in UTC; None means never. Paths are whole, from the topmost zone known.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ZoneView(msgspec.Struct, frozen=True):
+    """One zone below. `state`, `health`, `admin`: the words of core.zone; `reason` explains the worst of them.
+
+    `as_of`: when its parent last heard it. `parent` is the path of the parent; `depth` 1 is a direct
+    child. `lease` is what was last granted, in seconds; None where only its own parent knows.
+    """
+
+    name: str
+    path: str
+    code: str
+    state: str
+    health: str
+    admin: str
+    reason: str
+    version: str
+    as_of: str | None
+    parent: str = ""
+    depth: int = 1
+    labels: dict[str, str] = {}
+    racks: int = 0
+    mode: str = ""
+    lease: float | None = None
+    joined_at: str | None = None
+    certificate_until: str | None = None
+    maintenance_until: str | None = None
+    rolled_back: bool = False
+    quarantined: bool = False
+    hosts: int | None = None
+    servers: int | None = None
+    used_share: float | None = None
+
+
+class AmountView(msgspec.Struct, frozen=True):
+    physical: int
+    total: int
+    used: int
+
+
+class HostCounts(msgspec.Struct, frozen=True):
+    total: int
+    up: int
+    disabled: int
+
+
+class ZoneTotals(msgspec.Struct, frozen=True):
+    total: int
+    ready: int
+    alive: int
+    suspect: int
+    lost: int
+    disabled: int
+    unavailable: int = 0
+
+
+class PartView(msgspec.Struct, frozen=True):
+    """Totals that stand apart from the live ones. `zones`: whose present state is not known (unknown only)."""
+
+    zones: int
+    hosts: int
+    guests: int
+    resources: dict[str, AmountView]
+    as_of: str | None
+
+
+class UsageView(msgspec.Struct, frozen=True):
+    """`banyan usage`. `as_of` is the oldest instant in the live totals. `names` of what is unknown, at most 100."""
+
+    as_of: str | None
+    path: str
+    zones: ZoneTotals
+    hosts: HostCounts
+    guests: dict[str, int]
+    resources: dict[str, AmountView]
+    not_offered: PartView
+    unknown: PartView
+    unknown_names: tuple[str, ...] = ()
+    fits: dict[str, int] = {}
+
+
+class UseView(msgspec.Struct, frozen=True):
+    """What one project uses. `issuer`: the code of the zone or rack that the project belongs to."""
+
+    issuer: str
+    project: str
+    name: str
+    servers: int
+    vcpu: int
+    memory_mib: int
+    disk_gib: int
+
+
+class RackView(msgspec.Struct, frozen=True):
+    zone: str
+    name: str
+    code: str
+    driver: str
+    health: str
+    reason: str
+    capacity: str
+    basis: str
+    hosts: int
+    servers: int
+    epoch: int
+    scanned_at: str | None
+    facts: dict[str, str] = {}
+
+
+class HostView(msgspec.Struct, frozen=True):
+    zone: str
+    rack: str
+    id: str
+    name: str
+    up: bool
+    disabled: bool
+    offered: bool
+    resources: dict[str, AmountView]
+    traits: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+    availability_zone: str = ""
+    reason: str = ""
+
+
+class ServerView(msgspec.Struct, frozen=True):
+    """A server as last seen. `native`: it ran in the bottom before, under its own id."""
+
+    zone: str
+    rack: str
+    id: str
+    name: str
+    project: str
+    state: str
+    host: str
+    flavor: str
+    native: bool
+    created: str | None
+
+
+class JournalView(msgspec.Struct, frozen=True):
+    number: int
+    at: str
+    kind: str
+    target: str
+    actor: str
+    token: str
+    address: str
+    request: str
+    text: str
+    facts: dict[str, str]
+    outcome: str
+    digest: str
+
+
+class PageView(msgspec.Struct, frozen=True):
+    """`items` are raw JSON objects in order. `absent`: paths that could not be asked (exit status 6)."""
+
+    items: tuple[msgspec.Raw, ...]
+    marker: str = ""
+    absent: tuple[str, ...] = ()
+
+
+class CodeCreated(msgspec.Struct, frozen=True):
+    """The only time that a join code is shown."""
+
+    id: str
+    code: str
+    expires: str
+
+
+class CodeView(msgspec.Struct, frozen=True):
+    id: str
+    issued: str
+    expires: str
+    uses: int | None
+    used: int
+    name: str
+    driver: str
+    labels: dict[str, str]
+    mode: str
+    replace: bool
+    revoked: bool
+    created_by: str
+
+
+class TokenCreated(msgspec.Struct, frozen=True):
+    """The only time that a token is shown."""
+
+    id: str
+    token: str
+    role: str
+    under: str
+    expires: str
+
+
+class TokenView(msgspec.Struct, frozen=True):
+    id: str
+    subject: str
+    role: str
+    under: str
+    issued: str
+    expires: str
+    revoked: bool
+    created_by: str
+
+
+class RuleView(msgspec.Struct, frozen=True):
+    id: str
+    priority: int
+    verifier: str
+    name: str
+    driver: str
+    labels: dict[str, str]
+    verdict: str
+    set_labels: dict[str, str]
+    mode: str
+    reason: str
+
+
+class KnownKeyView(msgspec.Struct, frozen=True):
+    fingerprint: str
+    name: str
+    labels: dict[str, str]
+    mode: str
+    replace: bool
+    created_by: str
+
+
+class UplinkView(msgspec.Struct, frozen=True):
+    """One parent of this zone. `state`: "joining", "connected", "cut", "read-only"; `reason` when not connected."""
+
+    parent: str
+    addresses: tuple[str, ...]
+    state: str
+    reason: str
+    home: bool
+    path: str
+    lease_until: str | None
+    certificate_until: str | None
+    bytes_sent: int
+    bytes_received: int
+
+
+class StatusView(msgspec.Struct, frozen=True):
+    """The zone itself: `banyan status`. `time_offset` is the correction of the machine's clock in seconds."""
+
+    name: str
+    path: str
+    code: str
+    version: str
+    epoch: int
+    time: str
+    time_offset: float
+    uplinks: tuple[UplinkView, ...]
+    children: ZoneTotals
+    racks: tuple[RackView, ...]
+    ca_fingerprint: str
+    ca_until: str
+    public_key: str
+    journal: int
+    restored_at: str | None = None
+    ready: bool = True
+    reason: str = ""

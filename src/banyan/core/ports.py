@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from banyan.core.ids import ZoneCode
+from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.messages import (
     Ack,
     Admitted,
@@ -32,13 +32,17 @@ from banyan.core.messages import (
 from banyan.core.rack import Capacity, RackHealth, ScanItem
 from banyan.core.records import Unit
 from banyan.core.secret import Secret
+from banyan.core.share import OFFER_ALL, Share
 from banyan.core.time import Mono
 
 T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """The machine's clocks. `wall` is raw: a zone corrects it (core.time.TimeBasis)."""
+    """The machine's clocks. `wall` is raw: a zone corrects it (core.time.TimeBasis).
+
+    `sleep_until` gives the event loop a turn even when `instant` is past.
+    """
 
     def now(self) -> Mono: ...
 
@@ -106,7 +110,7 @@ class Wire(Protocol):
     async def close(self, reason: str = "") -> None: ...
 
 
-class WireClosed(Exception):  # noqa: N818 - the end of a wire is an event, not an error
+class WireClosed(Exception):
     """The wire ended. `reason` is the peer's word, or the transport's error text."""
 
     def __init__(self, reason: str = "") -> None:
@@ -231,11 +235,18 @@ class Driver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RackSpec:
-    """A rack as the settings name it. `options` are the driver's own, checked by its options type."""
+    """A rack as the settings name it. `options` are the driver's own, checked by its options type.
+
+    `code` is the rack's code once it has one, 0 before. `requests_per_second` bounds what a scan asks
+    of the bottom. `share` is what the rack offers: the driver marks hosts, guests, flavors and projects.
+    """
 
     name: str
     driver: str
     options: Mapping[str, object] = field(default_factory=dict)
+    code: RackCode = RackCode(0)
+    share: Share = OFFER_ALL
+    requests_per_second: float = 10.0
 
 
 class DriverHost(Protocol):

@@ -1,0 +1,1 @@
+"""Assembly: settings, concrete adapters, and the process that runs one zone."""

@@ -1,0 +1,257 @@
+"""Settings: one frozen tree from a TOML file, flags and the environment. Unknown keys are errors.
+
+Flags win over the file, the file over defaults. This is the only module that reads the environment.
+docs/generated/settings.md is made from the types below; every field says its unit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from banyan.core.errors import BadInput
+from banyan.core.ids import check_label, check_name
+from banyan.core.ports import RackSpec
+from banyan.core.resources import ResourceClass
+from banyan.core.share import Share
+from banyan.core.time import Terms
+from banyan.core.zone import Mode
+from banyan.zone.settings import ZoneSettings
+
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+Patterns = tuple[str, ...]
+
+
+class ShareSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the rack offers to its zone: shell patterns, and a ceiling per resource class."""
+
+    aggregates: Patterns = ("*",)
+    availability_zones: Patterns = ("*",)
+    hosts: Patterns = ("*",)
+    flavors: Patterns = ("*",)
+    projects: Patterns = ("*",)
+    ceiling: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = {}
+
+
+class RackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One rack: its `name` in this zone, its `driver`, that driver's own `options`, and what it shares."""
+
+    name: str
+    driver: str
+    options: dict[str, object] = {}
+    share: ShareSettings = ShareSettings()
+
+
+class ZoneTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`mode`: the most that a parent may do here: observe, place or protect."""
+
+    name: str = ""
+    labels: dict[str, str] = {}
+    mode: str = "observe"
+    shapes: tuple[str, ...] = ()
+
+
+class ApiTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The HTTP API. `tls` off is for loopback only. `certificate` and `key`: PEM files, else our own CA signs.
+
+    `names`: further DNS names and addresses for our own certificate.
+    """
+
+    listen: str = "127.0.0.1:8780"
+    tls: bool = True
+    certificate: str = ""
+    key: str = ""
+    names: tuple[str, ...] = ()
+
+
+class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The link. `advertise`: host:port as children shall dial it (default: `listen`).
+
+    `proxy`: http://host:port for CONNECT towards the parent; `proxy_user` and `proxy_password_file` if it
+    asks for them. `bytes_per_second` bounds what a session sends. `dscp` marks its packets (1 is LE).
+    """
+
+    listen: str = "127.0.0.1:8781"
+    advertise: tuple[str, ...] = ()
+    proxy: str = ""
+    proxy_user: str = ""
+    proxy_password_file: str = ""
+    bytes_per_second: Positive = 262_144
+    dscp: Annotated[int, msgspec.Meta(ge=0, le=63)] = 1
+
+
+class TermsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Seconds. What this zone grants to its children: see docs/operator-guide.md, "Two clocks"."""
+
+    lease: Positive = 15.0
+    grace: Positive = 15.0
+    silence_term: Positive = 600.0
+    report: Positive = 6.0
+    certificate_life: Annotated[float, msgspec.Meta(ge=60)] = 86_400.0
+
+
+class ScanTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Seconds between scans and probes of a rack, and the most that one scan may take.
+
+    `requests_per_second` bounds what a scan asks of a bottom.
+    """
+
+    interval: Positive = 60.0
+    probe_interval: Positive = 15.0
+    deadline: Positive = 900.0
+    requests_per_second: Positive = 10.0
+
+
+class StoreTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`url`: sqlite:///PATH or postgresql://USER@HOST/DB; empty is an SQLite file in the data folder.
+
+    `seal_key_file`: the key that seals secrets at rest; empty is `seal.key` in the data folder.
+    """
+
+    url: str = ""
+    seal_key_file: str = ""
+
+
+class LogTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`level`: debug, info, warning or error. `format`: text or json."""
+
+    level: str = "info"
+    format: str = "text"
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole of one zone's settings."""
+
+    zone: ZoneTable = ZoneTable()
+    api: ApiTable = ApiTable()
+    link: LinkTable = LinkTable()
+    terms: TermsTable = TermsTable()
+    scan: ScanTable = ScanTable()
+    store: StoreTable = StoreTable()
+    log: LogTable = LogTable()
+    rack: tuple[RackSettings, ...] = ()
+    data: str = ""
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.data)
+
+    def share_of(self, rack: str) -> Share:
+        for row in self.rack:
+            if row.name == rack:
+                s = row.share
+                return Share(
+                    s.aggregates,
+                    s.availability_zones,
+                    s.hosts,
+                    s.flavors,
+                    s.projects,
+                    {ResourceClass(k): v for k, v in s.ceiling.items()},
+                )
+        return Share()
+
+    def for_zone(self) -> ZoneSettings:
+        """The part that the zone itself needs. Raises BadInput naming the setting that is wrong."""
+        check_name(self.zone.name)
+        for key, value in self.zone.labels.items():
+            check_label(key, value)
+        for row in self.rack:
+            check_name(row.name, "rack name")
+        if len({row.name for row in self.rack}) < len(self.rack):
+            raise BadInput("bad-setting", "two racks of one zone have the same name; give each its own")
+        try:
+            mode = Mode(self.zone.mode)
+        except ValueError as error:
+            raise BadInput("bad-setting", f"zone.mode is observe, place or protect, got {self.zone.mode!r}") from error
+        terms = self.terms
+        if terms.report * 2 > terms.lease:
+            raise BadInput(
+                "bad-setting",
+                f"terms.report ({terms.report:g} s) must be at most half of terms.lease ({terms.lease:g} s), "
+                "or one late report would end a lease",
+            )
+        return ZoneSettings(
+            name=self.zone.name,
+            labels=dict(self.zone.labels),
+            racks=tuple(RackSpec(r.name, r.driver, dict(r.options)) for r in self.rack),
+            addresses=self.link.advertise or (self.link.listen,),
+            mode=mode,
+            terms=Terms(terms.lease, terms.silence_term, terms.grace, terms.report),
+            certificate_life=terms.certificate_life,
+            scan_interval=self.scan.interval,
+            probe_interval=self.scan.probe_interval,
+            scan_deadline=self.scan.deadline,
+            shapes=self.zone.shapes,
+        )
+
+
+def default_data_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """The per-user folder: $XDG_DATA_HOME/banyan, else ~/.local/share/banyan."""
+    env = os.environ if environment is None else environment
+    base = env.get("XDG_DATA_HOME") or str(Path(env.get("HOME", "/")) / ".local" / "share")
+    return Path(base) / "banyan"
+
+
+def credentials_folder() -> Path | None:
+    """Where systemd put our credentials (LoadCredential=), if it did."""
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    return Path(folder) if folder else None
+
+
+def load(file: Path | None, flags: Mapping[str, object]) -> Settings:
+    """Settings from `file` (TOML) with `flags` on top.
+
+    `flags` maps dotted keys ("api.listen") to values; None means not given. Without `file`, DATA/banyan.toml
+    is read if it is there. Raises BadInput("bad-setting") naming file, line, key and what was expected.
+    """
+    tree: dict[str, object] = {}
+    data = flags.get("data")
+    path = file
+    if path is None and isinstance(data, str) and (Path(data) / "banyan.toml").is_file():
+        path = Path(data) / "banyan.toml"
+    text = ""
+    if path is not None:
+        try:
+            text = path.read_text(encoding="utf-8")
+            tree = tomllib.loads(text)
+        except OSError as error:
+            raise BadInput("bad-setting", f"cannot read settings file {path}: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise BadInput("bad-setting", f"{path} is not valid TOML: {error}") from error
+    for dotted, value in flags.items():
+        if value is None:
+            continue
+        node = tree
+        *parents, last = dotted.split(".")
+        for name in parents:
+            below = node.setdefault(name, {})
+            if not isinstance(below, dict):
+                raise BadInput("bad-setting", f"{path}: {name!r} must be a table")
+            node = below
+        node[last] = value
+    try:
+        settings = msgspec.convert(tree, Settings)
+    except msgspec.ValidationError as error:
+        raise BadInput("bad-setting", f"{path or 'flags'}{_line(text, str(error))}: {error}") from error
+    if not settings.data:
+        settings = msgspec.structs.replace(settings, data=str(default_data_folder()))
+    return settings
+
+
+def _line(text: str, complaint: str) -> str:
+    """ ":LINE" of the key that msgspec complains about, as well as plain text search can tell."""
+    named = re.search(r"unknown field `([^`]+)`", complaint)
+    where = re.search(r"`\$((?:\.[\w-]+|\[[^\]]*\])*)`", complaint)
+    key = named.group(1) if named else (re.findall(r"\.([\w-]+)", where.group(1)) or [""])[-1] if where else ""
+    if not key:
+        return ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(rf"\s*\[*\s*([\w.-]*\.)?{re.escape(key)}\s*[=\].]", line):
+            return f":{number}"
+    return ""

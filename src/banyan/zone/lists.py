@@ -1,0 +1,243 @@
+"""Lists over the whole tree, one page at a time, merged lazily (protocols §13).
+
+Order is (zone path, rack, name, id): a zone's own racks first, then its children by name, each of which
+does the same. A page asks only as many members as it needs, in small parallel batches, and never more
+rows than were asked for. A member that cannot be asked is named in `absent` and passed over. A page may be
+shorter than its limit, even empty, and still have a marker: filters bound the rows looked at, not found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+import msgspec
+
+from banyan.core.errors import BadInput, BanyanError
+from banyan.core.guest import Guest
+from banyan.core.host import Host
+from banyan.core.messages import Page, PageQuery
+from banyan.core.ports import Store
+from banyan.core.rack import Rack
+from banyan.core.records import Unit
+from banyan.zone import present
+
+Row = TypeVar("Row")
+
+MAX_LIMIT = 1000
+# Rows looked at for one page when a filter lets few through; then the page ends early with a marker.
+MAX_LOOKED_AT = 20_000
+# Children asked at the same time for one page.
+BATCH = 16
+
+FILTERS = {
+    "racks": ("name", "driver", "health"),
+    "hosts": ("name", "rack", "state", "offered", "availability_zone", "aggregate"),
+    "servers": ("name", "rack", "state", "project", "host"),
+}
+
+
+class Marker(msgspec.Struct, frozen=True, array_like=True):
+    """Where a page begins: `rack` and `row` within our own racks, or `child` and its own marker."""
+
+    rack: str = ""
+    row: str = ""
+    child: str = ""
+    inner: str = ""
+    own_done: bool = False
+
+
+def encode_marker(marker: Marker) -> str:
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(marker)).rstrip(b"=").decode()
+
+
+def decode_marker(text: str) -> Marker:
+    """Raises BadInput("bad-marker")."""
+    if not text:
+        return Marker()
+    try:
+        return msgspec.msgpack.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Marker)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise BadInput("bad-marker", "the marker must be the `marker` of the page before, unchanged") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """One child that may hold rows. `ask` raises BanyanError when it cannot be asked."""
+
+    name: str
+    path: str
+    reachable: bool
+    ask: Callable[[PageQuery], Awaitable[Page]]
+
+
+def check_query(kind: str, filters: Mapping[str, str], limit: int) -> int:
+    """The limit, bounded. Raises BadInput for an unknown filter or limit."""
+    known = FILTERS[kind]
+    for key in filters:
+        if key not in known:
+            raise BadInput("bad-filter", f"{kind} can be filtered by {', '.join(known)}, not by {key[:40]!r}")
+    if limit < 1:
+        raise BadInput("bad-limit", f"limit must be from 1 to {MAX_LIMIT}, got {limit}")
+    return min(limit, MAX_LIMIT)
+
+
+async def page(
+    kind: str,
+    path: str,
+    store: Store,
+    racks: Sequence[Rack],
+    below: Sequence[Below],
+    filters: Mapping[str, str],
+    marker_text: str,
+    limit: int,
+) -> Page:
+    """One page of the zone at `path`: its own rows from the store, then its children's. `below` sorted by name."""
+    limit = check_query(kind, filters, limit)
+    marker = decode_marker(marker_text)
+    rows: list[bytes] = []
+    if not marker.own_done and not marker.child:
+        marker = await _own(kind, path, store, racks, filters, marker, limit, rows)
+        if not marker.own_done:
+            return Page(tuple(rows), encode_marker(marker))
+    absent: list[str] = []
+    inner = marker.inner
+    waiting = [b for b in below if b.name >= marker.child]
+    if inner and (not waiting or waiting[0].name != marker.child):
+        inner = ""
+    while waiting:
+        if len(rows) >= limit:
+            where = Marker(child=waiting[0].name, inner=inner, own_done=True)
+            return Page(tuple(rows), encode_marker(where), _named(absent))
+        batch = waiting[:BATCH]
+        wanted = limit - len(rows)
+        queries = [PageQuery(kind, "", dict(filters), inner if i == 0 else "", wanted) for i in range(len(batch))]
+        replies = await asyncio.gather(*(_ask(b, q) for b, q in zip(batch, queries, strict=True)))
+        inner = ""
+        for child, reply in zip(batch, replies, strict=True):
+            room = limit - len(rows)
+            if room == 0:
+                break
+            if reply is not None and len(reply.rows) > room:
+                # Asked before it was known how little is wanted; its marker only fits the right limit.
+                reply = await _ask(child, PageQuery(kind, "", dict(filters), "", room))
+            if reply is None:
+                absent.append(child.path)
+            else:
+                absent.extend(reply.absent)
+                rows.extend(reply.rows)
+                if reply.marker:
+                    inner = reply.marker
+                    if not reply.rows:
+                        # It looked at its fill and found nothing: hand the marker on rather than wait here.
+                        where = Marker(child=child.name, inner=inner, own_done=True)
+                        return Page(tuple(rows), encode_marker(where), _named(absent))
+                    break
+            waiting = waiting[1:]
+    return Page(tuple(rows), "", _named(absent))
+
+
+def _named(absent: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(absent))[:MAX_LIMIT]
+
+
+async def _ask(child: Below, query: PageQuery) -> Page | None:
+    if not child.reachable:
+        return None
+    try:
+        return await child.ask(query)
+    except BanyanError:
+        return None
+
+
+async def _own(
+    kind: str,
+    path: str,
+    store: Store,
+    racks: Sequence[Rack],
+    filters: Mapping[str, str],
+    marker: Marker,
+    limit: int,
+    rows: list[bytes],
+) -> Marker:
+    """Appends own rows; the marker to go on from, `own_done` when there are no more."""
+    encode = msgspec.json.encode
+    looked_at = 0
+    for rack in sorted(racks, key=lambda r: r.name):
+        if rack.name < marker.rack or not _matches(filters.get("rack", "*"), rack.name):
+            continue
+        if kind == "racks":
+            if rack.name == marker.rack:
+                continue
+            if len(rows) >= limit:
+                return Marker(rack=marker.rack)
+            hosts, servers = await store.read(_counter(rack))
+            if (
+                _matches(filters.get("name", "*"), rack.name)
+                and _matches(filters.get("driver", "*"), rack.driver)
+                and _matches(filters.get("health", "*"), rack.health)
+            ):
+                rows.append(encode(present.rack(rack, path, hosts, servers)))
+            marker = Marker(rack=rack.name)
+            continue
+        after = marker.row if rack.name == marker.rack else ""
+        while True:
+            wanted = min(MAX_LIMIT, max(limit - len(rows), 100))
+            batch = await store.read(_reader(kind, rack, after or None, wanted))
+            for row in batch:
+                if len(rows) >= limit:
+                    return Marker(rack=rack.name, row=after)
+                after = f"{row.name}\x00{row.id}"
+                if isinstance(row, Host):
+                    if _host_matches(row, filters):
+                        rows.append(encode(present.host(row, path, rack.name)))
+                elif _guest_matches(row, filters):
+                    rows.append(encode(present.server(row, path, rack.name)))
+            looked_at += len(batch)
+            if len(batch) < wanted:
+                break
+            if looked_at >= MAX_LOOKED_AT:
+                return Marker(rack=rack.name, row=after)
+    return Marker(own_done=True)
+
+
+def _counter(rack: Rack) -> Callable[[Unit], tuple[int, int]]:
+    def count(unit: Unit) -> tuple[int, int]:
+        return unit.hosts.count(rack.code), sum(unit.guests.count_by_state(rack.code).values())
+
+    return count
+
+
+def _reader(kind: str, rack: Rack, after: str | None, limit: int) -> Callable[[Unit], Sequence[Host] | Sequence[Guest]]:
+    def read(unit: Unit) -> Sequence[Host] | Sequence[Guest]:
+        if kind == "hosts":
+            return unit.hosts.page(rack.code, after, limit)
+        return unit.guests.page(rack.code, after, limit)
+
+    return read
+
+
+def _matches(pattern: str, value: str) -> bool:
+    return pattern == "*" or fnmatchcase(value, pattern)
+
+
+def _host_matches(row: Host, filters: Mapping[str, str]) -> bool:
+    state = "disabled" if row.disabled else "up" if row.up else "down"
+    return (
+        _matches(filters.get("name", "*"), row.name)
+        and _matches(filters.get("state", "*"), state)
+        and _matches(filters.get("offered", "*"), "yes" if row.offered else "no")
+        and _matches(filters.get("availability_zone", "*"), row.availability_zone)
+        and ("aggregate" not in filters or any(_matches(filters["aggregate"], a) for a in row.aggregates))
+    )
+
+
+def _guest_matches(row: Guest, filters: Mapping[str, str]) -> bool:
+    return all(
+        _matches(filters.get(key, "*"), value)
+        for key, value in (("name", row.name), ("state", row.state), ("project", row.project), ("host", row.host))
+    )

@@ -1,0 +1,228 @@
+"""From what a zone holds to what it shows: digests, rows and nodes become views. Pure; no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from banyan.core.digest import Digest, Sums
+from banyan.core.guest import Guest
+from banyan.core.host import Host
+from banyan.core.ids import code_text
+from banyan.core.journal import Line
+from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord
+from banyan.core.rack import Rack
+from banyan.core.resources import VCPU, Amount, ResourceClass
+from banyan.core.time import Wall, iso
+from banyan.core.zone import Child
+from banyan.zone.tree import Node, Tree
+from banyan.zone.views import (
+    AmountView,
+    CodeView,
+    HostCounts,
+    HostView,
+    JournalView,
+    KnownKeyView,
+    PartView,
+    RackView,
+    RuleView,
+    ServerView,
+    TokenView,
+    UsageView,
+    ZoneTotals,
+    ZoneView,
+)
+
+
+def when(instant: float | None) -> str | None:
+    return None if instant is None else iso(instant)
+
+
+def amounts(resources: Mapping[ResourceClass, Amount]) -> dict[str, AmountView]:
+    return {c: AmountView(a.physical, a.total, a.used) for c, a in sorted(resources.items())}
+
+
+def part(sums: Sums, zones: int, as_of: Wall | None) -> PartView:
+    return PartView(zones, sums.hosts, sums.guest_total, amounts(sums.resources), when(as_of))
+
+
+def totals(digest: Digest) -> ZoneTotals:
+    z = digest.zones
+    return ZoneTotals(z.total, z.ready, z.alive, z.suspect, z.lost, z.disabled, z.unavailable)
+
+
+def usage(digest: Digest, path: str, now: Wall, unknown_names: tuple[str, ...]) -> UsageView:
+    """`now` stands in for "as of" when nothing is counted: an empty total is true at this moment."""
+    live = digest.live
+    return UsageView(
+        as_of=iso(digest.as_of if digest.as_of is not None else now),
+        path=path,
+        zones=totals(digest),
+        hosts=HostCounts(live.hosts, live.hosts_up, live.hosts_disabled),
+        guests=dict(live.guests),
+        resources=amounts(live.resources),
+        not_offered=part(digest.not_offered, 0, digest.as_of),
+        unknown=part(digest.unknown, digest.unknown_zones, digest.unknown_as_of),
+        unknown_names=unknown_names,
+        fits=dict(live.fits),
+    )
+
+
+def used_share(digest: Digest) -> float | None:
+    """Used vCPUs over all that may be promised, in [0, 1]; None when there are none."""
+    cpu = (digest.live + digest.not_offered + digest.unknown).resources.get(VCPU)
+    return round(cpu.used / cpu.total, 4) if cpu is not None and cpu.total else None
+
+
+def zone(tree: Tree, node: Node, child: Child | None, digest: Digest | None, lease: float | None) -> ZoneView:
+    """`child` and `digest` are known for direct children only."""
+    shown = tree.effective(node)
+    path = tree.path_of(node.code)
+    everything = None if digest is None else digest.live + digest.not_offered + digest.unknown
+    return ZoneView(
+        name=node.name,
+        path=path,
+        code=code_text(node.code),
+        state=shown.state,
+        health=shown.health,
+        admin=shown.admin,
+        reason=shown.reason,
+        version=shown.version,
+        as_of=when(shown.as_of),
+        parent=path.rpartition("/")[0],
+        depth=tree.depth(node.code),
+        labels=dict(node.labels),
+        racks=node.racks,
+        mode=child.mode if child else "",
+        lease=lease,
+        joined_at=when(child.joined_at) if child else None,
+        certificate_until=when(child.certificate_until) if child else None,
+        maintenance_until=when(child.maintenance_until) if child else None,
+        rolled_back=bool(child and child.rolled_back),
+        quarantined=bool(child and child.quarantined),
+        hosts=None if everything is None else everything.hosts,
+        servers=None if everything is None else everything.guest_total,
+        used_share=None if digest is None else used_share(digest),
+    )
+
+
+def rack(row: Rack, path: str, hosts: int, servers: int) -> RackView:
+    return RackView(
+        zone=path,
+        name=row.name,
+        code=code_text(row.code),
+        driver=row.driver,
+        health=row.health,
+        reason=row.reason,
+        capacity=row.capacity,
+        basis=row.basis,
+        hosts=hosts,
+        servers=servers,
+        epoch=row.epoch,
+        scanned_at=when(row.scanned_at),
+        facts=dict(row.facts),
+    )
+
+
+def host(row: Host, path: str, rack_name: str) -> HostView:
+    return HostView(
+        zone=path,
+        rack=rack_name,
+        id=row.id,
+        name=row.name,
+        up=row.up,
+        disabled=row.disabled,
+        offered=row.offered,
+        resources=amounts(row.amounts),
+        traits=tuple(sorted(row.traits)),
+        aggregates=row.aggregates,
+        availability_zone=row.availability_zone,
+        reason=row.disabled_reason,
+    )
+
+
+def server(row: Guest, path: str, rack_name: str) -> ServerView:
+    return ServerView(
+        zone=path,
+        rack=rack_name,
+        id=row.id,
+        name=row.name,
+        project=row.project,
+        state=row.state,
+        host=row.host,
+        flavor=row.flavor,
+        native=row.native,
+        created=when(row.created) if row.created else None,
+    )
+
+
+def line(row: Line) -> JournalView:
+    return JournalView(
+        number=row.number,
+        at=iso(row.at),
+        kind=row.kind,
+        target=row.target,
+        actor=row.actor,
+        token=row.token,
+        address=row.address,
+        request=row.request,
+        text=row.text,
+        facts=dict(row.facts),
+        outcome=row.outcome,
+        digest=row.digest.hex(),
+    )
+
+
+def code(row: CodeRecord) -> CodeView:
+    return CodeView(
+        id=row.id,
+        issued=iso(row.issued),
+        expires=iso(row.expires),
+        uses=row.uses,
+        used=row.used,
+        name=row.name,
+        driver=row.driver,
+        labels=dict(row.labels),
+        mode=row.mode,
+        replace=row.replace,
+        revoked=row.revoked,
+        created_by=row.created_by,
+    )
+
+
+def token(row: TokenRecord) -> TokenView:
+    return TokenView(
+        id=row.id,
+        subject=row.subject,
+        role=row.role,
+        under=row.under,
+        issued=iso(row.issued),
+        expires=iso(row.expires),
+        revoked=row.revoked,
+        created_by=row.created_by,
+    )
+
+
+def rule(row: Rule) -> RuleView:
+    return RuleView(
+        id=row.id,
+        priority=row.priority,
+        verifier=row.verifier,
+        name=row.name,
+        driver=row.driver,
+        labels=dict(row.labels),
+        verdict=row.verdict,
+        set_labels=dict(row.set_labels),
+        mode=row.mode,
+        reason=row.reason,
+    )
+
+
+def known_key(row: KnownKey) -> KnownKeyView:
+    return KnownKeyView(
+        fingerprint=row.fingerprint.hex(),
+        name=row.name,
+        labels=dict(row.labels),
+        mode=row.mode,
+        replace=row.replace,
+        created_by=row.created_by,
+    )

@@ -1,0 +1,208 @@
+"""The zones below, as one tree in memory: direct children, and what they reported of theirs.
+
+Answers three questions without touching the store: which path has a zone, which zone does a person
+mean, and through which child does one reach it. It holds no capacity (zone/members.py does) and never
+decides: a row that may not be here was refused before (trust/lineage.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from banyan.core.errors import Conflict, NotFound
+from banyan.core.ids import ZoneCode, code_text, is_code, join_path, parse_code
+from banyan.core.zone import Admin, ChildState, Health
+
+K = TypeVar("K")
+
+# How many candidates an "ambiguous" refusal names.
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One zone below. `via` is the direct child through which it is reached (itself, for a direct child).
+
+    `as_of` is when its parent last heard it (corrected wall seconds), None for never.
+    """
+
+    code: ZoneCode
+    parent: ZoneCode
+    via: ZoneCode
+    name: str
+    state: ChildState
+    health: Health
+    admin: Admin
+    reason: str
+    version: str
+    as_of: float | None
+    labels: tuple[tuple[str, str], ...] = ()
+    racks: int = 0
+
+
+class Tree:
+    """`root` is this zone's own code, `path` its own whole path ("top/north"), as far as it is known."""
+
+    def __init__(self, root: ZoneCode, path: str) -> None:
+        self.root = root
+        self.path = path
+        self._nodes: dict[ZoneCode, Node] = {}
+        self._below: dict[ZoneCode, dict[str, ZoneCode]] = {}
+        self._names: dict[str, set[ZoneCode]] = {}
+        self._via: dict[ZoneCode, set[ZoneCode]] = {}
+        self._sorted: list[tuple[str, Node]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __contains__(self, code: object) -> bool:
+        return code in self._nodes
+
+    def get(self, code: ZoneCode) -> Node | None:
+        return self._nodes.get(code)
+
+    def put(self, node: Node) -> None:
+        """Inserts or replaces the zone of that code."""
+        old = self._nodes.get(node.code)
+        if old is not None:
+            if old == node:
+                return
+            if (old.name, old.parent, old.via) != (node.name, node.parent, node.via):
+                self._unlink(old)
+                self._link(node)
+            self._nodes[node.code] = node
+            self._sorted = None
+            return
+        self._link(node)
+        self._nodes[node.code] = node
+        self._sorted = None
+
+    def remove(self, code: ZoneCode) -> None:
+        """Forgets the zone; a direct child takes along what was reached through it."""
+        node = self._nodes.pop(code, None)
+        if node is None:
+            return
+        self._unlink(node)
+        self._sorted = None
+        if node.via == code:
+            for below in list(self._via.get(code, ())):
+                self.remove(below)
+
+    def through(self, via: ZoneCode) -> Iterable[ZoneCode]:
+        """All zones reached through this direct child, the child itself included."""
+        return tuple(self._via.get(via, ()))
+
+    def _link(self, node: Node) -> None:
+        self._below.setdefault(node.parent, {})[node.name] = node.code
+        self._names.setdefault(node.name, set()).add(node.code)
+        self._via.setdefault(node.via, set()).add(node.code)
+
+    def _unlink(self, node: Node) -> None:
+        siblings = self._below.get(node.parent, {})
+        if siblings.get(node.name) == node.code:
+            del siblings[node.name]
+        discard(self._names, node.name, node.code)
+        discard(self._via, node.via, node.code)
+
+    def path_of(self, code: ZoneCode) -> str:
+        """The whole path; a chain with a hole ends at the hole with the code in its place."""
+        names: list[str] = []
+        seen: set[ZoneCode] = set()
+        while code != self.root and code not in seen:
+            seen.add(code)
+            node = self._nodes.get(code)
+            if node is None:
+                names.append(code_text(code))
+                break
+            names.append(node.name)
+            code = node.parent
+        return join_path(self.path, *reversed(names))
+
+    def depth(self, code: ZoneCode) -> int:
+        return sum(1 for _ in self.chain(code))
+
+    def chain(self, code: ZoneCode) -> Iterator[Node]:
+        """The zone and its ancestors below us, nearest first; stops at a hole or a loop."""
+        seen: set[ZoneCode] = set()
+        while code != self.root and code not in seen:
+            seen.add(code)
+            node = self._nodes.get(code)
+            if node is None:
+                return
+            yield node
+            code = node.parent
+
+    def effective(self, node: Node) -> Node:
+        """As it must be shown here: what lies below a zone that we cannot hear is not known to live."""
+        if node.health is Health.GONE:
+            return node
+        for above in self.chain(node.parent):
+            if above.health in (Health.SUSPECT, Health.LOST):
+                worst = Health.LOST if Health.LOST in (above.health, node.health) else Health.SUSPECT
+                reason = f"not heard through {above.name}, which is {above.health}"
+                node = replace(node, health=worst, reason=node.reason if node.health is worst else reason)
+        return node
+
+    def all(self) -> list[tuple[str, Node]]:
+        """(path, node), ordered by the names of the path."""
+        if self._sorted is None:
+            rows = [(self.path_of(code), node) for code, node in self._nodes.items()]
+            rows.sort(key=lambda row: row[0].split("/"))
+            self._sorted = rows
+        return self._sorted
+
+    def resolve(self, text: str) -> ZoneCode:
+        """The zone that a person means: "" or our own path, a whole path, an unambiguous last part, a code.
+
+        Raises NotFound("no-zone") or Conflict("ambiguous-zone") naming candidates.
+        """
+        wanted = text.strip().strip("/")
+        if wanted in ("", ".", self.path, self.path.rsplit("/", 1)[-1]):
+            return self.root
+        parts = tuple(wanted.split("/"))
+        own = tuple(self.path.split("/"))
+        starts = [parts[len(own) :]] if parts[: len(own)] == own else []
+        if parts[0] == own[-1]:
+            starts.append(parts[1:])
+        for names in (*starts, parts):
+            found = self._walk(names)
+            if found is not None:
+                return found
+        candidates = {c for c in self._names.get(parts[-1], ()) if self._ends_with(c, parts)}
+        if len(candidates) == 1:
+            return candidates.pop()
+        if candidates:
+            names = tuple(sorted(self.path_of(c) for c in candidates))
+            shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+            raise Conflict("ambiguous-zone", f"{text!r} may mean {shown}; give more of the path")
+        if is_code(wanted):
+            code = ZoneCode(parse_code(wanted))
+            if code == self.root or code in self._nodes:
+                return code
+        near = sorted(n for n in self._names if fnmatchcase(n, f"*{parts[-1][:20]}*") or n.startswith(parts[-1][:3]))
+        hint = f"; did you mean {', '.join(near[:NAMED])}?" if near else "; `banyan zone list` shows all"
+        raise NotFound("no-zone", f"there is no zone {text[:200]!r} at or below {self.path}{hint}")
+
+    def _walk(self, names: tuple[str, ...]) -> ZoneCode | None:
+        code = self.root
+        for name in names:
+            below = self._below.get(code, {}).get(name)
+            if below is None:
+                return None
+            code = below
+        return code
+
+    def _ends_with(self, code: ZoneCode, parts: tuple[str, ...]) -> bool:
+        return tuple(self.path_of(code).split("/"))[-len(parts) :] == parts
+
+
+def discard(index: dict[K, set[ZoneCode]], key: K, code: ZoneCode) -> None:
+    """Takes `code` out of one set of an index; an empty set goes."""
+    members = index.get(key)
+    if members is not None:
+        members.discard(code)
+        if not members:
+            del index[key]

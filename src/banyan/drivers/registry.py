@@ -23,6 +23,19 @@ from banyan.core.share import OFFER_ALL, Share
 
 GROUP = "banyan.drivers"
 
+# What a stranger's module may raise while it is imported; the rest is not an error of that module.
+_LOADING = (
+    ImportError,
+    AttributeError,
+    NameError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    LookupError,
+    OSError,
+    RuntimeError,
+)
+
 # Bounds what a settings file can make a driver ask of a bottom.
 MAX_REQUESTS_PER_SECOND = 10_000.0
 
@@ -137,7 +150,7 @@ class Registry:
             )
         try:
             loaded: object = claims[0].load()
-        except (ImportError, AttributeError) as error:
+        except _LOADING as error:
             raise Broken(
                 "driver-broken",
                 f"driver {kind!r} of {_source(claims[0])} cannot be loaded: {error}",

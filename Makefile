@@ -1,0 +1,50 @@
+# The house's commands. Each sets up its own virtual environment (.venv); PYTHON=python3.12 chooses the interpreter.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test check test-live test-teeth bench docs clean venv venv-test
+
+PY := .venv/bin/python
+# Fast kinds first, so that a broken rule is red before a slow test has begun. `live` has a target of its own.
+KINDS := arch unit property contract scenario api wire
+TESTS := $(wildcard $(addprefix tests/,$(KINDS)))
+FAST := $(wildcard tests/arch tests/unit tests/property)
+PYTHON_FILES := src tests dev $(wildcard bench)
+T ?=
+
+help: ## these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+
+venv:
+	@dev/venv.sh run
+
+venv-test:
+	@dev/venv.sh test
+
+demo: venv ## a top, two zones, a third below; usage live until Ctrl-C (ONCE=1: shown once, ends by itself)
+	@$(PY) dev/demo.py $(if $(filter 1 yes true,$(ONCE)),--once)
+
+test: venv-test ## all tests that need nothing outside this machine (T='-k name' for some)
+	@$(PY) -m pytest $(TESTS) $(T)
+
+check: venv-test ## what CI runs first: lint, format, types, import contracts, arch and unit tests
+	@.venv/bin/ruff check $(PYTHON_FILES)
+	@.venv/bin/ruff format --check --quiet $(PYTHON_FILES)
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports --no-cache
+	@$(PY) -m pytest $(FAST)
+
+test-live: venv-test ## joins two real OpenStack clouds and compares the totals (BANYAN_LIVE_CLOUDS=a,b for your own)
+	@$(PY) -m pytest tests/live $(T)
+
+test-teeth: venv-test ## plants each fault of tests/teeth and sees the tests go red
+	@$(PY) dev/teeth.py $(T)
+
+bench: venv-test ## measures; writes what it found beside bench/
+	@$(PY) -m bench $(T)
+
+docs: venv-test ## regenerates docs/generated
+	@$(PY) dev/docs.py
+
+clean: ## removes what these targets made
+	rm -rf .venv .venv.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .demo .live dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,17 +1,21 @@
 """The digest: a bounded summary of capacity and use, folded from members (protocols §4).
 
 Laws, property-tested: `merge` is commutative and associative with `Digest()` as zero; a fold never
-exceeds what its members hold. What is not alive stands apart in `unknown`, with its last value;
-what a member does not share stands apart in `not_offered`. On the wire a digest is a flat map of
-counters, so that a delta is the counters that changed (`flatten`, `diff`, `patch`).
+exceeds what its members hold; `as_unknown` and `as_not_offered` keep every host and resource, and
+distribute over `merge`. What is not alive stands apart in `unknown`, with its last value; what a
+member does not share stands apart in `not_offered`; only `live` has `fits`. On the wire a digest is
+a flat map of counters, so that a delta is the counters that changed (`flatten`, `diff`, `patch`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final
 
-from banyan.core.resources import Amount, ResourceClass, add_amounts
+from banyan.core.guest import GuestState
+from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU, Amount, ResourceClass, add_amounts
 from banyan.core.time import Wall
 
 Counters = dict[str, int]
@@ -19,7 +23,14 @@ Counters = dict[str, int]
 # A digest stays bounded whatever its members send; what is over is dropped by name order, and counted.
 MAX_SHAPES = 300
 MAX_CLASSES = 64
-MAX_STATES = 16
+# Placement's own names have at most 255 characters; a shape that needs more is not counted.
+MAX_NAME = 256
+# A map with more keys than this is no digest, even with keys of a version that we do not know.
+MAX_COUNTERS = 4096
+# What the link lets through; sums of it over a zone's members are exact, and saturate here when they travel.
+MAX_COUNTER = 2**48
+# 9999-12-31, in milliseconds: what a datetime can hold.
+MAX_INSTANT = 253_402_300_799_000
 
 
 def add_counts(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
@@ -81,6 +92,7 @@ class Digest:
     """`as_of` is the oldest instant in `live` and `not_offered`; `unknown_as_of` the oldest in `unknown`.
 
     None means that nothing is in it. `unknown_zones` counts zones whose present state is not known.
+    `dropped` counts the entries that were left out below because a digest is bounded.
     """
 
     live: Sums = Sums()
@@ -90,6 +102,7 @@ class Digest:
     unknown_zones: int = 0
     as_of: Wall | None = None
     unknown_as_of: Wall | None = None
+    dropped: int = 0
 
     def __add__(self, other: Digest) -> Digest:
         return Digest(
@@ -100,25 +113,26 @@ class Digest:
             self.unknown_zones + other.unknown_zones,
             oldest(self.as_of, other.as_of),
             oldest(self.unknown_as_of, other.unknown_as_of),
+            self.dropped + other.dropped,
         )
 
     def as_unknown(self) -> Digest:
-        """The same totals, moved out of `live`: for a member that is not alive now.
+        """The same totals, moved into `unknown`: for a member that is not alive now.
 
-        Its zones are kept as counted, but none of them as alive.
+        Its zones are kept as counted, but none of them as alive. What fits there is not known.
         """
         zones = self.zones
         return Digest(
-            unknown=self.live + self.unknown,
-            not_offered=Sums(),
+            unknown=replace(self.live + self.not_offered + self.unknown, fits={}),
             zones=replace(zones, alive=0, suspect=0, lost=zones.alive + zones.suspect + zones.lost),
             unknown_zones=zones.total,
             unknown_as_of=oldest(self.as_of, self.unknown_as_of),
+            dropped=self.dropped,
         )
 
     def as_not_offered(self) -> Digest:
         """The same totals as capacity that may not be used: for a member that is disabled or not ready."""
-        return replace(self, live=Sums(), not_offered=self.live + self.not_offered)
+        return replace(self, live=Sums(), not_offered=replace(self.live + self.not_offered, fits={}))
 
 
 def oldest(a: Wall | None, b: Wall | None) -> Wall | None:
@@ -136,21 +150,60 @@ def merge(digests: Iterable[Digest]) -> Digest:
 
 # --- the flat form ------------------------------------------------------------------------------
 
-_PARTS = ("live", "not_offered", "unknown")
-_SCALARS = ("hosts", "hosts_up", "hosts_disabled")
+PARTS: Final = {"l": "live", "n": "not_offered", "u": "unknown"}
+_SCALARS = ("h", "hu", "hd")
 _ZONES = ("total", "ready", "alive", "suspect", "lost", "unavailable", "disabled")
+_ALONE = ("uz", "at", "uat", "dr")
+_FIRST_CLASSES = (VCPU, MEMORY_MIB, DISK_GIB)
+_STATES = frozenset(str(state) for state in GuestState)
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A key of the flat form, taken apart.
+
+    `part` is l, n or u, or "" for what belongs to no part. `kind`: h, hu, hd, r, g, f; z; uz, at, uat,
+    dr. `name` is a class, state, shape or zone count; `amount` is p, t or u for kind r.
+    """
+
+    part: str
+    kind: str
+    name: str = ""
+    amount: str = ""
+
+
+@lru_cache(maxsize=16_384)
+def counter(key: str) -> Counter | None:
+    """What `key` counts; None for a key of another version, or one too long. A state that we do not know is OTHER."""
+    if key in _ALONE:
+        return Counter("", key)
+    head, _, rest = key.partition(":")
+    if head == "z":
+        return Counter("", "z", rest) if rest in _ZONES else None
+    part, kind = head[:1], head[1:]
+    if part not in PARTS:
+        return None
+    if kind in _SCALARS:
+        return Counter(part, kind) if key == head else None
+    if kind == "r":
+        name, _, amount = rest.rpartition(":")
+        return Counter(part, kind, name, amount) if 0 < len(name) <= MAX_NAME and amount in ("p", "t", "u") else None
+    if kind == "g" and rest:
+        return Counter(part, kind, rest if rest in _STATES else str(GuestState.OTHER))
+    if kind == "f" and 0 < len(rest) <= MAX_NAME:
+        return Counter(part, kind, rest)
+    return None
 
 
 def flatten(digest: Digest) -> Counters:
-    """A flat map of non-zero counters. Instants are milliseconds since 1970.
+    """A flat map of non-zero counters, bounded. Instants are milliseconds since 1970.
 
     Keys: `l|n|u` for the part, then `h` (hosts), `hu`, `hd`, `r:CLASS:p|t|u`, `g:STATE`, `f:SHAPE`;
-    `z:NAME` for zones; `uz`, `at`, `uat`.
+    `z:NAME` for zones; `uz`, `at`, `uat`, `dr`.
     """
     flat: Counters = {}
-    for part in _PARTS:
+    for p, part in PARTS.items():
         sums: Sums = getattr(digest, part)
-        p = part[0]
         flat[f"{p}h"], flat[f"{p}hu"], flat[f"{p}hd"] = sums.hosts, sums.hosts_up, sums.hosts_disabled
         for cls, amount in sums.resources.items():
             flat[f"{p}r:{cls}:p"], flat[f"{p}r:{cls}:t"], flat[f"{p}r:{cls}:u"] = (
@@ -165,69 +218,110 @@ def flatten(digest: Digest) -> Counters:
     for name in _ZONES:
         flat[f"z:{name}"] = getattr(digest.zones, name)
     flat["uz"] = digest.unknown_zones
-    flat["at"] = round(digest.as_of * 1000) if digest.as_of is not None else 0
-    flat["uat"] = round(digest.unknown_as_of * 1000) if digest.unknown_as_of is not None else 0
-    return {key: value for key, value in flat.items() if value}
+    flat["at"] = milliseconds(digest.as_of)
+    flat["uat"] = milliseconds(digest.unknown_as_of)
+    flat["dr"] = digest.dropped
+    return bounded(flat)
+
+
+def milliseconds(instant: Wall | None) -> int:
+    """How the flat form spells an instant; 0 is none."""
+    return round(instant * 1000) if instant is not None else 0
+
+
+def bounded(flat: Mapping[str, int]) -> Counters:
+    """`flat` as it may travel: no zeros, no unknown keys, counters saturated, at most MAX_* names in each part.
+
+    The three classes that every cloud has are kept before others; what is dropped is added to `dr`.
+    """
+    names: dict[tuple[str, str], set[str]] = {}
+    for key in flat:
+        c = counter(key)
+        if c is not None and c.kind in ("r", "f"):
+            names.setdefault((c.part, c.kind), set()).add(c.name)
+    keep: dict[tuple[str, str], set[str]] = {}
+    dropped = 0
+    for (part, kind), found in names.items():
+        limit = MAX_CLASSES if kind == "r" else MAX_SHAPES
+        if len(found) > limit:
+            keep[part, kind] = set(sorted(found, key=lambda n: (n not in _FIRST_CLASSES, n))[:limit])
+            dropped += len(found) - limit
+    result: Counters = {}
+    for key, value in flat.items():
+        c = counter(key)
+        if c is None or not value or ((kept := keep.get((c.part, c.kind))) is not None and c.name not in kept):
+            continue
+        result[key] = min(value, MAX_INSTANT if c.kind in ("at", "uat") else MAX_COUNTER)
+    if dropped:
+        result["dr"] = min(result.get("dr", 0) + dropped, MAX_COUNTER)
+    return result
+
+
+def check_counters(flat: Mapping[str, int]) -> None:
+    """ValueError unless these may be a digest's counters, or changes of them: see `unflatten`."""
+    if len(flat) > MAX_COUNTERS:
+        raise ValueError(f"a digest has at most {MAX_COUNTERS} counters, got {len(flat)}")
+    for key, value in flat.items():
+        if not 0 <= value <= (MAX_INSTANT if key in ("at", "uat") else MAX_COUNTER):
+            raise ValueError(f"counter {key[:80]!r} of a digest is from 0 to 2^48 (an instant: before the year 10000)")
 
 
 def unflatten(flat: Mapping[str, int]) -> Digest:
     """The digest that `flat` spells. Unknown keys are ignored (a newer child may send them).
 
-    Raises ValueError on negative counters or on more shapes, classes or states than the bounds allow.
+    Raises ValueError on counters that are negative or too large, and on more shapes or classes than
+    the bounds allow.
     """
-    if any(value < 0 for value in flat.values()):
-        raise ValueError("a digest holds no negative counter")
-    parts: dict[str, tuple[dict[str, int], dict[str, dict[str, int]], dict[str, int], dict[str, int]]] = {
-        p: ({}, {}, {}, {}) for p in "lnu"
-    }
+    check_counters(flat)
+    scalars: dict[str, dict[str, int]] = {p: {} for p in PARTS}
+    amounts: dict[str, dict[str, dict[str, int]]] = {p: {} for p in PARTS}
+    guests: dict[str, dict[str, int]] = {p: {} for p in PARTS}
+    fits: dict[str, dict[str, int]] = {p: {} for p in PARTS}
     zones: dict[str, int] = {}
     for key, value in flat.items():
-        head, _, rest = key.partition(":")
-        if head == "z" and rest in _ZONES:
-            zones[rest] = value
+        c = counter(key)
+        if c is None:
             continue
-        if not head or head[0] not in parts or head in ("uz", "uat"):
-            continue
-        scalars, amounts, guests, fits = parts[head[0]]
-        match head[1:]:
+        match c.kind:
+            case "z":
+                zones[c.name] = value
             case "h" | "hu" | "hd":
-                scalars[head[1:]] = value
+                scalars[c.part][c.kind] = value
             case "r":
-                cls, _, kind = rest.rpartition(":")
-                if cls and kind in "ptu":
-                    amounts.setdefault(cls, {})[kind] = value
+                amounts[c.part].setdefault(c.name, {})[c.amount] = value
             case "g":
-                guests[rest] = value
+                guests[c.part][c.name] = guests[c.part].get(c.name, 0) + value
             case "f":
-                fits[rest] = value
-    for p, (_, amounts, guests, fits) in parts.items():
-        if len(amounts) > MAX_CLASSES or len(guests) > MAX_STATES or len(fits) > MAX_SHAPES:
+                fits[c.part][c.name] = value
+    for p, part in PARTS.items():
+        if len(amounts[p]) > MAX_CLASSES or len(fits[p]) > MAX_SHAPES:
             raise ValueError(
-                f"a digest holds at most {MAX_CLASSES} classes, {MAX_STATES} states and {MAX_SHAPES} shapes; "
-                f"part {p!r} has {len(amounts)}, {len(guests)} and {len(fits)}"
+                f"a digest holds at most {MAX_CLASSES} classes and {MAX_SHAPES} shapes; "
+                f"its part {part!r} has {len(amounts[p])} and {len(fits[p])}"
             )
-    sums = {
-        p: Sums(
-            scalars.get("h", 0),
-            scalars.get("hu", 0),
-            scalars.get("hd", 0),
+    live, not_offered, unknown = (
+        Sums(
+            scalars[p].get("h", 0),
+            scalars[p].get("hu", 0),
+            scalars[p].get("hd", 0),
             {
                 ResourceClass(c): Amount(a.get("p", 0), a.get("t", 0), a.get("u", 0))
-                for c, a in sorted(amounts.items())
+                for c, a in sorted(amounts[p].items())
             },
-            dict(sorted(guests.items())),
-            dict(sorted(fits.items())),
+            dict(sorted(guests[p].items())),
+            dict(sorted(fits[p].items())),
         )
-        for p, (scalars, amounts, guests, fits) in parts.items()
-    }
+        for p in PARTS
+    )
     return Digest(
-        sums["l"],
-        sums["n"],
-        sums["u"],
+        live,
+        not_offered,
+        unknown,
         ZoneCounts(**zones),
         flat.get("uz", 0),
         Wall(flat["at"] / 1000) if flat.get("at") else None,
         Wall(flat["uat"] / 1000) if flat.get("uat") else None,
+        flat.get("dr", 0),
     )
 
 

@@ -1,0 +1,1 @@
+"""Decisions about life and death: who is alive, suspect, lost. Pure."""

@@ -1,0 +1,118 @@
+"""The route table: every address of the API, one row each. 405s, discovery, the OpenAPI document, the permissions
+page and the authorisation test come from here; a row without a case in tests/api/cases.py is a failing test.
+
+`role` is the least role that a caller needs *somewhere*; where, is for the zone to decide, which checks both again.
+"""
+
+from __future__ import annotations
+
+from banyan.api.discovery import Root, Version, root, version
+from banyan.api.intake import NoQuery
+from banyan.api.openapi import Document, document
+from banyan.api.paging import PageQuery
+from banyan.api.table import Route, route
+from banyan.api.zones import codes, inventory, itself, journal, known_keys, measures, rules, tokens, usage, zones
+from banyan.core.identity import Role
+from banyan.zone.views import (
+    CodeCreated,
+    CodeView,
+    HostView,
+    JournalView,
+    KnownKeyView,
+    RackView,
+    RuleView,
+    ServerView,
+    StatusView,
+    TokenCreated,
+    TokenView,
+    UsageView,
+    UseView,
+    ZoneView,
+)
+
+_V, _O, _A = Role.VIEWER, Role.OPERATOR, Role.ADMIN
+_ACT = "/v1/zones/{path…}/actions"
+
+
+def _rows() -> tuple[Route, ...]:
+    return TABLE
+
+
+TABLE: tuple[Route, ...] = (
+    # Asked of nobody: what leads to the rest.
+    route("GET", "/", root, "discover", None, "The versions of this API", answer=Root),
+    route("GET", "/v1", version(_rows), "discover", None, "Every address of version 1", answer=Version),
+    route("GET", "/openapi.json", document(_rows), "discover", None, "This API as OpenAPI says it", answer=Document),
+    route("GET", "/healthz", measures.health, "health", None, "Whether this process answers", media="text/plain"),
+    route("GET", "/metrics", measures.metrics, "metrics", _V, "Figures for Prometheus", media="text/plain"),
+    # The zone itself.
+    route("GET", "/v1/status", itself.status, "status", _V, "The zone itself", answer=StatusView),
+    route("POST", "/v1/authority/rotate", itself.rotate, "authority.rotate", _A, "Make a new CA, crossed with the old "
+          "one unless that leaked", body=itself.RotateBody, answer=StatusView),
+    route("POST", "/v1/release", itself.release, "release", _A, "Let a restored zone decide again", answer=StatusView),
+    route("POST", "/v1/leave", itself.leave, "leave", _A, "Leave the parent, or show what that would remove",
+          body=itself.LeaveBody, answer=Document, paged=True),
+    # What is there.
+    route("GET", "/v1/usage", usage.usage, "usage", _V, "Totals of the tree, unknown apart",
+          query=usage.UsageQuery, answer=UsageView),
+    route("GET", "/v1/use", usage.use, "use", _V, "What each project uses",
+          query=usage.UseQuery, answer=UseView, paged=True),
+    route("GET", "/v1/racks", inventory.racks, "rack.list", _V, "Racks",
+          query=inventory.RacksQuery, answer=RackView, paged=True),
+    route("GET", "/v1/hosts", inventory.hosts, "host.list", _V, "Hosts",
+          query=inventory.HostsQuery, answer=HostView, paged=True),
+    route("GET", "/v1/servers", inventory.servers, "server.list", _V, "Servers as last seen",
+          query=inventory.ServersQuery, answer=ServerView, paged=True),
+    # Zones below.
+    route("GET", "/v1/zones", zones.list_zones, "zone.list", _V, "Zones below",
+          query=zones.ZonesQuery, answer=ZoneView, paged=True),
+    route("GET", "/v1/zones/{path…}", zones.show, "zone.show", _V, "One zone", answer=ZoneView),
+    route("POST", f"{_ACT}/disable", zones.reasoned("zone.disable"), "zone.disable", _O, "Give it no new work",
+          body=zones.ReasonBody, answer=ZoneView),
+    route("POST", f"{_ACT}/enable", zones.plain("zone.enable"), "zone.enable", _O, "Let it take work again",
+          answer=ZoneView),
+    route("POST", f"{_ACT}/maintenance", zones.maintain, "zone.maintenance", _O, "Expect its absence for a while",
+          body=zones.MaintenanceBody, answer=ZoneView),
+    route("POST", f"{_ACT}/rescan", zones.plain("zone.rescan"), "zone.rescan", _O, "Read its racks again now",
+          answer=ZoneView),
+    route("POST", f"{_ACT}/ban", zones.reasoned("zone.ban"), "zone.ban", _A, "Refuse its key, cut its stream",
+          body=zones.ReasonBody, answer=ZoneView),
+    route("POST", f"{_ACT}/unban", zones.plain("zone.unban"), "zone.unban", _A, "Hear its key again",
+          answer=ZoneView),
+    route("POST", f"{_ACT}/retire", zones.reasoned("zone.retire"), "zone.retire", _A, "Forget it; its code is kept",
+          body=zones.ReasonBody, answer=ZoneView),
+    route("POST", f"{_ACT}/rename", zones.rename, "zone.rename", _A, "Give it another name",
+          body=zones.RenameBody, answer=ZoneView),
+    route("POST", f"{_ACT}/replace", zones.replace, "zone.replace", _A, "Let a new key take its place",
+          body=zones.ReplaceBody, answer=ZoneView),
+    route("POST", f"{_ACT}/admit", zones.plain("zone.admit"), "zone.admit", _A, "Take it out of quarantine",
+          answer=ZoneView),
+    route("POST", f"{_ACT}/accept", zones.plain("zone.accept"), "zone.accept", _A, "Believe a rolled-back zone again",
+          answer=ZoneView),
+    # The journal.
+    route("GET", "/v1/journal", journal.page, "journal", _V, "The journal, a page, or the next lines as they come",
+          query=journal.JournalQuery, answer=JournalView, paged=True, deadline=journal.MAX_WAIT + 30.0),
+    route("GET", "/v1/journal/follow", journal.follow, "journal", _V, "The journal as Server-Sent Events",
+          query=journal.FollowQuery, media="text/event-stream", stream=True),
+    # Who may join, who may ask.
+    route("GET", "/v1/codes", codes.list_codes, "code.list", _O, "Join codes, without their secrets",
+          query=PageQuery, answer=CodeView, paged=True),
+    route("POST", "/v1/codes", codes.create, "code.create", _O, "Make a join code; it is shown this once",
+          body=codes.CodeBody, answer=CodeCreated, status=201),
+    route("DELETE", "/v1/codes/{id}", codes.revoke, "code.revoke", _O, "Revoke a join code", status=204),
+    route("GET", "/v1/tokens", tokens.list_tokens, "token.list", _A, "API tokens, without their secrets",
+          query=PageQuery, answer=TokenView, paged=True),
+    route("POST", "/v1/tokens", tokens.create, "token.create", _A, "Make an API token; it is shown this once",
+          body=tokens.TokenBody, answer=TokenCreated, status=201),
+    route("DELETE", "/v1/tokens/{id}", tokens.revoke, "token.revoke", _A, "Revoke an API token", status=204),
+    route("GET", "/v1/rules", rules.list_rules, "rule.list", _O, "The policy, in its order",
+          query=NoQuery, answer=RuleView, paged=True),
+    route("PUT", "/v1/rules/{id}", rules.put, "rule.put", _A, "Add or replace a rule",
+          body=rules.RuleBody, answer=RuleView),
+    route("DELETE", "/v1/rules/{id}", rules.delete, "rule.delete", _A, "Remove a rule", status=204),
+    route("GET", "/v1/known-keys", known_keys.list_keys, "key.list", _O, "Keys listed beforehand",
+          query=NoQuery, answer=KnownKeyView, paged=True),
+    route("PUT", "/v1/known-keys/{fingerprint}", known_keys.put, "key.put", _A, "List a key beforehand",
+          body=known_keys.KnownKeyBody, answer=KnownKeyView),
+    route("DELETE", "/v1/known-keys/{fingerprint}", known_keys.delete, "key.delete", _A, "Forget a key", status=204),
+)  # fmt: skip

@@ -25,6 +25,8 @@ class SystemClock:
 
     async def sleep_until(self, instant: Mono) -> None:
         # asyncio sleeps on CLOCK_MONOTONIC, which stands still in suspension: look again at most every 30 s.
+        # The first turn is given also when the instant is past, or a long computation would starve heartbeats.
+        await asyncio.sleep(0)
         while (left := instant - self.now()) > 0:
             await asyncio.sleep(min(left, 30.0))
 

@@ -55,9 +55,10 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Delta(msgspec.Struct, frozen=True, array_like=True):
-    """Rows that changed after generation `since` up to `until`; `since` 0 is a whole, in pages.
+    """Rows that changed after generation `since` up to `until`; `since` 0 begins a whole.
 
-    At most MAX_ROWS rows. `more` says that another page follows with the same `until`.
+    At most MAX_ROWS rows. `more` says that another page follows, whose `since` is this one's `until`;
+    at the last page of a whole, what was in none of its pages is dropped.
     """
 
     since: int
@@ -82,7 +83,7 @@ class UseRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Ledger(msgspec.Struct, frozen=True, array_like=True):
-    """Changed projects after generation `since`; a row with no guests drops the project."""
+    """Changed projects after generation `since`, in pages as Delta; a row with no guests drops the project."""
 
     since: int
     until: int

@@ -39,7 +39,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class CodeRecord:
-    """What a parent keeps of a join code: a hash of its secret (SHA-256, 32 bytes), and its bounds.
+    """What a parent keeps of a join code: a hash of its secret (trust.tokens.secret_hash, 32 bytes), and its bounds.
 
     `uses` left before it is used up; None is unlimited until `expires`. `replace` lets a new key take
     a name that is taken. `issued` and `expires` are corrected wall time. `epoch` is the zone's own

@@ -10,7 +10,7 @@
     └── Broken            our own state is not as it must be                  (exit 1, HTTP 500)
 
 The public text says what was expected, what came, and what to do. It never holds a secret.
-Adapters convert foreign exceptions at their edge with `raise … from`. docs/errors.md lists all codes.
+Adapters convert foreign exceptions at their edge with `raise … from`. docs/generated/errors.md lists all codes.
 """
 
 from __future__ import annotations

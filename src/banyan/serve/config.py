@@ -179,7 +179,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return ZoneSettings(
             name=self.zone.name,
             labels=dict(self.zone.labels),
-            racks=tuple(RackSpec(r.name, r.driver, dict(r.options)) for r in self.rack),
+            racks=tuple(
+                RackSpec(
+                    r.name,
+                    r.driver,
+                    dict(r.options),
+                    share=self.share_of(r.name),
+                    requests_per_second=self.scan.requests_per_second,
+                )
+                for r in self.rack
+            ),
             addresses=self.link.advertise or (self.link.listen,),
             mode=mode,
             terms=Terms(terms.lease, terms.silence_term, terms.grace, terms.report),

@@ -33,6 +33,8 @@ class Down(_Step, frozen=True, tag="down"):
 
 
 class Up(_Step, frozen=True, tag="up"):
+    """These hosts answer again."""
+
     hosts: str = "*"
 
 
@@ -44,6 +46,8 @@ class Disable(_Step, frozen=True, tag="disable"):
 
 
 class Enable(_Step, frozen=True, tag="enable"):
+    """These hosts are in service again."""
+
     hosts: str = "*"
 
 

@@ -1,0 +1,1 @@
+"""The house's own rules: imports, rooms, generated documents, what the documents say."""

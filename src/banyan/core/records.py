@@ -110,7 +110,11 @@ class ChildRows(Protocol):
 
 
 class StreamRows(Protocol):
-    """The newest digest, generations and streams' state of each child, and our own generations."""
+    """The newest digest of each member, and how far each child's streams are whole here.
+
+    A member is a child zone, or a rack by its code: then `generation` is the number of the last
+    complete scan, and the counters are what was folded of it (zone/reconcile/inventory.py).
+    """
 
     def digest(self, child: ZoneCode) -> tuple[int, Mapping[str, int]] | None:
         """(generation, counters)."""

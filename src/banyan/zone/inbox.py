@@ -41,8 +41,8 @@ class DigestStep:
 class RowsStep(Generic[K, V]):
     """Store `put`, delete `drop`, and write `stored` as the generation that is whole here (0: not yet).
 
-    `generation`: what to say is known. `settled`: nothing more follows. `seen`: the keys so far of a
-    whole that goes on, else None.
+    `generation`: what to say is known. `settled`: nothing more follows. `begins`, `whole`: this page
+    begins a whole, belongs to one.
     """
 
     put: tuple[V, ...]
@@ -50,7 +50,8 @@ class RowsStep(Generic[K, V]):
     generation: int
     stored: int
     settled: bool
-    seen: frozenset[K] | None
+    begins: bool
+    whole: bool
 
 
 class _Intake(Generic[K, V]):
@@ -92,13 +93,18 @@ class _Intake(Generic[K, V]):
                 f"too-much-{self._what}",
                 f"a child may report at most {self._limit} rows of {self._what}; put a zone between",
             )
-        going_on = frozenset((seen | put.keys()) - drop.keys()) if seen is not None and more else None
-        stored = 0 if going_on is not None else until
-        return RowsStep(tuple(put.values()), tuple(drop), until, stored, not more, going_on)
+        stored = 0 if seen is not None and more else until
+        return RowsStep(tuple(put.values()), tuple(drop), until, stored, not more, not since, seen is not None)
 
     def accept(self, step: RowsStep[K, V]) -> None:
         self.known = step.generation
-        self.seen = set(step.seen) if step.seen is not None else None
+        if step.settled or not step.whole:
+            self.seen = None
+            return
+        if step.begins or self.seen is None:
+            self.seen = set()
+        self.seen.difference_update(step.drop)
+        self.seen.update(self._key(row) for row in step.put)
 
 
 class Inbox:

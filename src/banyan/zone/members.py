@@ -75,7 +75,7 @@ class Members:
         if member is None:
             member = self._racks[rack.code] = RackMember(rack)
         member.rack, member.fold, member.guests = rack, fold, dict(guests)
-        member.shapes = tuple(shape for shape in watchable(shapes))
+        member.shapes = tuple(watchable(shapes))
         self._reshape()
         fold.watch(self._shapes)
         self._sum.stand(("rack", rack.code), rack_standing(rack))

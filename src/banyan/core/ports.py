@@ -91,17 +91,28 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The other end of a wire: its certificate's DER if it showed one (its key proved by TLS), its address."""
+    """The other end of a wire: its certificate's DER if it showed one (its key proved by TLS), its address.
+
+    `local`: the certificate that our own end showed on this very wire, which may be older than the newest.
+    """
 
     certificate: bytes | None
     address: str
+    local: bytes | None = None
 
 
 class Wire(Protocol):
-    """One connection that carries frames in order, or fails. `receive` raises WireClosed at the end."""
+    """One connection that carries frames in order, or fails. `send` and `receive` raise WireClosed at the end.
+
+    A frame longer than `messages.MAX_STRANGER_FRAME` ends the wire, until `allow` raises that. Both may
+    be cancelled: a frame is then either wholly received or not at all.
+    """
 
     @property
     def peer(self) -> Peer: ...
+
+    def allow(self, size: int) -> None:
+        """From now on frames of up to `size` bytes are received."""
 
     async def send(self, frame: bytes) -> None: ...
 

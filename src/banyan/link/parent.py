@@ -1,0 +1,413 @@
+"""The parent's end of a link: one session per wire that comes in, and the table of those that stand, by zone code.
+
+What a stranger can cause is bounded: wires that are not yet known, in total and per address; their time; openings
+per second, beyond which they are told when to come back. Calls of the side (core.ports.ParentSide): `welcome`, then
+`enrol` or `hello`; after a `hello` that returned, `ended` is called exactly once and nothing of that session after it.
+An exception that is not a BanyanError is a bug: it leaves `serve`, after the session was ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import math
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from banyan.core.errors import BadInput, BanyanError, Broken, Conflict, Unreachable
+from banyan.core.ids import ZoneCode
+from banyan.core.messages import Answer, Bye, CallerInfo, Greet, Welcome
+from banyan.core.ports import Clock, Ids, ParentSession, ParentSide, Peer, Wire, WireClosed
+from banyan.link.pace import Bucket, Turnstile
+from banyan.link.parent_session import ParentMachine
+from banyan.link.session import (
+    Answered,
+    End,
+    Ending,
+    Enrolling,
+    Greeted,
+    Opening,
+    ParentAction,
+    Renewing,
+    Reported,
+    Send,
+    Timing,
+)
+from banyan.link.wire import Counters, SlowPeer, Stream
+
+log = structlog.get_logger("banyan.link.parent")
+
+
+@dataclass(frozen=True, slots=True)
+class ParentSettings:
+    """`rate` and `burst` bound what we send to one child. `own`: seconds that our side may take for a call.
+
+    `strangers`: wires that may be in their opening at a time, `strangers_per_address` of them from one address (one
+    /64 of IPv6); `openings`: per second, `openings_burst` at once; `longest_wait`: the latest return that is
+    named to those who are turned away.
+    """
+
+    timing: Timing = Timing()
+    send: float = 15.0
+    own: float = 30.0
+    rate: float = 1024 * 1024
+    burst: float = 256 * 1024
+    strangers: int = 1000
+    strangers_per_address: int = 200
+    openings: float = 100.0
+    openings_burst: float = 200.0
+    longest_wait: float = 300.0
+
+
+class ParentLink:
+    """See the module."""
+
+    def __init__(
+        self,
+        side: ParentSide,
+        clock: Clock,
+        ids: Ids,
+        settings: ParentSettings = ParentSettings(),
+        counters: Counters | None = None,
+    ) -> None:
+        self._side = side
+        self._clock = clock
+        self._ids = ids
+        self._settings = settings
+        self._sessions: dict[ZoneCode, Session] = {}
+        self._strangers: Counter[str] = Counter()
+        self._waiting = 0
+        self._turning_away = 0
+        self._stopping = False
+        self._turnstile = Turnstile(settings.openings, settings.openings_burst, settings.longest_wait, clock.now())
+        self.counters = counters or Counters()
+
+    # --- for the zone ---------------------------------------------------------------------------
+
+    def session(self, code: ZoneCode) -> ParentSession | None:
+        """The session that stands now, if there is one."""
+        return self._sessions.get(code)
+
+    @property
+    def connected(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def strangers(self) -> int:
+        """Wires in their opening."""
+        return self._waiting
+
+    async def cut(self, code: ZoneCode, error: str, text: str, retry_after: float | None = None) -> bool:
+        """Ends a child's session, saying why; False if there is none. `retry_after` in seconds, below 0 never."""
+        session = self._sessions.get(code)
+        if session is None:
+            return False
+        await session.cut(error, text, retry_after)
+        return True
+
+    async def stop(self, text: str, retry_after: float) -> None:
+        """Ends all sessions and lets nobody in any more. Children come back spread over `retry_after` seconds."""
+        self._stopping = True
+        for session in list(self._sessions.values()):
+            await session.cut("stopping", text, self._ids.uniform(0.0, retry_after))
+
+    # --- for the wires --------------------------------------------------------------------------
+
+    def may_enter(self, address: str) -> bool:
+        """Whether a wire from here would be taken now; asked before the costly part of its opening (TLS)."""
+        return (
+            not self._stopping
+            and self._waiting < self._settings.strangers
+            and self._strangers[_origin(address)] < self._settings.strangers_per_address
+        )
+
+    async def serve(self, wire: Wire, purpose: str) -> None:
+        """Talks to the end of one wire, and closes it. `purpose`: "session" or "enrol", by how the wire came."""
+        origin = _origin(wire.peer.address)
+        if not self.may_enter(wire.peer.address):
+            await self._turn_away(wire, self._settings.longest_wait / 10)
+            return
+        wait = self._turnstile.enter(self._clock.now())
+        if wait is not None:
+            await self._turn_away(wire, wait)
+            return
+        self._waiting += 1
+        self._strangers[origin] += 1
+        session = Session(self, wire, purpose, origin)
+        try:
+            await session.run()
+        finally:
+            self._known(session)
+
+    def _known(self, session: Session) -> None:
+        """The wire is no stranger's any more, or has ended."""
+        if session.counted:
+            session.counted = False
+            self._waiting -= 1
+            self._strangers[session.origin] -= 1
+            if self._strangers[session.origin] <= 0:
+                del self._strangers[session.origin]
+
+    async def _turn_away(self, wire: Wire, wait: float) -> None:
+        self.counters.refused += 1
+        if self._turning_away >= self._settings.strangers:
+            await wire.close("busy")
+            return
+        self._turning_away += 1
+        try:
+            after = wait + self._ids.uniform(0.0, 1.0 + wait / 10)
+            bye = Bye("busy", "many zones are coming back at once; come again a little later", round(after * 1000))
+            stream = Stream(wire, Bucket(math.inf, 1.0, self._clock.now()), self._clock, self.counters, 2.0)
+            await stream.finish(bye, "busy")
+        finally:
+            self._turning_away -= 1
+
+    async def _stand(self, session: Session) -> None:
+        """`session` is the one of its code from now on."""
+        self._known(session)
+        self.counters.sessions += 1
+        older = self._sessions.get(session.code)
+        self._sessions[session.code] = session
+        if older is not None:
+            self.counters.replaced += 1
+            # Long enough that two copies of one zone do not push each other out at every second.
+            await older.cut("replaced", "another session of the same zone has begun", 30.0)
+
+    def _gone(self, session: Session) -> None:
+        if self._sessions.get(session.code) is session:
+            del self._sessions[session.code]
+
+
+class Session:
+    """One wire's session: the tasks around a ParentMachine, and core.ports.ParentSession for the zone.
+
+    The task that runs it reads; a second one sends; each call of the side after the opening is a task of its
+    own (the machine allows one report and one renewal at a time), so that answers are not held up by a store.
+    """
+
+    def __init__(self, link: ParentLink, wire: Wire, purpose: str, origin: str) -> None:
+        self.origin = origin
+        self.counted = True
+        self._link = link
+        self._side = link._side
+        self._clock = link._clock
+        self._settings = link._settings
+        now = self._clock.now()
+        bucket = Bucket(self._settings.rate, self._settings.burst, now)
+        self._stream = Stream(wire, bucket, self._clock, link.counters, self._settings.send)
+        self._purpose = purpose
+        self._machine = ParentMachine(purpose, self._settings.timing, now)
+        self._code = ZoneCode(0)
+        self._greet: Greet | None = None
+        self._welcome: Welcome | None = None
+        self._bye: Bye | None = None
+        self._hello_returned = False
+        self._answers: dict[int, asyncio.Future[Answer]] = {}
+        self._calls: set[asyncio.Task[None]] = set()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._reading: asyncio.Timeout | None = None
+
+    # --- core.ports.ParentSession -----------------------------------------------------------------
+
+    @property
+    def code(self) -> ZoneCode:
+        return self._code
+
+    @property
+    def peer(self) -> Peer:
+        return self._stream.peer
+
+    async def request(self, verb: str, body: bytes, caller: CallerInfo, timeout: float) -> Answer:
+        request = self._machine.ask(verb, body, caller, timeout)
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._answers[request.id] = answer
+        try:
+            self._stream.put(request)
+            async with asyncio.timeout(timeout):
+                return await answer
+        except TimeoutError as error:
+            raise Unreachable(
+                "no-answer", f"the child gave no answer within {timeout:g} s; whether it acted is not known"
+            ) from error
+        finally:
+            self._machine.forget(request.id)
+            del self._answers[request.id]
+
+    async def cut(self, code: str, text: str, retry_after: float | None) -> None:
+        """Ends the session; `ended` follows. Returns at once, so that it may be called from within a call."""
+        self._do(self._machine.close(code, text, retry_after=retry_after))
+
+    # --- running --------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                pump = tasks.create_task(self._pump(), name="link.parent.pump")
+                await self._read()
+                if self._calls:
+                    await asyncio.wait(self._calls, timeout=self._settings.own)
+                pump.cancel()
+                for call in list(self._calls):
+                    call.cancel()
+        finally:
+            await self._end()
+
+    async def _end(self) -> None:
+        ending = self._machine.ending
+        if ending is None:
+            self._do(self._machine.close("stopping", "the parent stops, or starts again"))
+            ending = self._machine.ending or Ending("stopping")
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(
+                    Unreachable(
+                        "session-ended", f"the child's session ended ({ending.reason}); the outcome is not known"
+                    )
+                )
+        self._link.counters.late += self._machine.late_answers
+        self._link._gone(self)
+        await self._stream.finish(self._bye, ending.reason)
+        if self._hello_returned:
+            await self._side.ended(self, ending.reason)
+        elif ending.code not in ("enrolled", "wire-closed"):
+            self._link.counters.failed += 1
+            log.info("link.refused", address=self.peer.address, purpose=self._purpose, reason=ending.reason)
+
+    async def _read(self) -> None:
+        """Reads to the end of the session; the opening's calls of the side are made in between, one at a time."""
+        while self._machine.ending is None:
+            left = self._machine.deadline - self._clock.now()
+            try:
+                async with asyncio.timeout(None if math.isinf(left) else max(0.0, left)) as self._reading:
+                    messages = await self._stream.receive()
+            except TimeoutError:
+                self._do(self._machine.tick(self._clock.now()))
+                continue
+            except WireClosed as closed:
+                self._do(self._machine.closed(closed.reason))
+                return
+            except BadInput as error:
+                self._do(self._machine.close(error.code, error.text))
+                return
+            finally:
+                self._reading = None
+            for message in messages:
+                for action in self._machine.receive(message, self._clock.now()):
+                    if isinstance(action, Greeted | Enrolling | Opening):
+                        await self._guard(self._open(action))
+                    else:
+                        self._do((action,))
+
+    async def _pump(self) -> None:
+        try:
+            await self._stream.pump()
+        except SlowPeer as slow:
+            self._do(self._machine.close("slow-peer", str(slow)))
+        except WireClosed:
+            return  # the reader still hears what had arrived before
+
+    async def _open(self, action: Greeted | Enrolling | Opening) -> None:
+        side, machine = self._side, self._machine
+        match action:
+            case Greeted(greet, _):
+                if self._purpose == "session" and self.peer.certificate is None:
+                    raise BadInput("no-certificate", "a session needs the certificate of a child; join first")
+                self._greet = greet
+                actions = machine.welcomed(await side.welcome(greet, self.peer), self._clock.now())
+                self._welcome = next(
+                    (a.message for a in actions if isinstance(a, Send) and isinstance(a.message, Welcome)), None
+                )
+                self._do(actions)
+            case Enrolling(enrol):
+                assert self._greet is not None
+                assert self._welcome is not None
+                admitted = await side.enrol(self._greet, self._welcome, enrol, self.peer)
+                self._link.counters.enrolled += 1
+                self._do(machine.admitted(admitted))
+            case Opening(hello):
+                self._code = hello.code
+                ack = await side.hello(hello, self)
+                self._hello_returned = True
+                await self._link._stand(self)
+                self._stream.establish()
+                self._do(machine.established(ack, self._clock.now()))
+
+    async def _call(self, action: Reported | Renewing) -> None:
+        match action:
+            case Reported(report):
+                ack = await self._side.reported(self, report)
+                self._do(self._machine.acknowledged(ack, self._clock.now()))
+            case Renewing(renew):
+                self._do(self._machine.renewed(await self._side.renew(self, renew)))
+
+    async def _guard(self, call: Coroutine[None, None, None]) -> None:
+        """Awaits a call of our side; what it refuses, and its lateness, end the session with a word to the child."""
+        try:
+            async with asyncio.timeout(self._settings.own):
+                await call
+        except TimeoutError:
+            text = f"the parent took over {self._settings.own:g} s; come again a little later"
+            self._do(self._machine.close("busy", text, retry_after=self._link._ids.uniform(1.0, self._settings.own)))
+        except BanyanError as error:
+            self._do(self._machine.close(error.code, _public(error), retry_after=_retry_after(error)))
+
+    def _do(self, actions: Sequence[ParentAction]) -> None:
+        """Performs what the machine said. At its end the reader is woken, which ends the rest."""
+        for action in actions:
+            match action:
+                case Send(Bye() as bye):
+                    self._bye = bye
+                case Send(message):
+                    self._stream.put(message)
+                case Reported() | Renewing():
+                    assert self._tasks is not None
+                    task = self._tasks.create_task(self._guard(self._call(action)), name="link.parent.call")
+                    self._calls.add(task)
+                    task.add_done_callback(self._calls.discard)
+                case Answered(answer):
+                    waiting = self._answers.get(answer.id)
+                    if waiting is not None and not waiting.done():
+                        waiting.set_result(answer)
+                case End():
+                    self._wake_reader()
+                case _:
+                    raise TypeError(f"{type(action).__name__} belongs to the opening")
+
+    def _wake_reader(self) -> None:
+        if self._reading is not None and not self._reading.expired():
+            self._reading.reschedule(asyncio.get_running_loop().time())
+
+
+def _public(error: BanyanError) -> str:
+    return (
+        "the parent is not as it must be; its operator finds the reason in its log"
+        if isinstance(error, Broken)
+        else error.text
+    )
+
+
+def _retry_after(error: BanyanError) -> float | None:
+    """What the child is told: a refusal is for ever unless it says otherwise, the rest is worth another try."""
+    if error.retry_after is not None:
+        return error.retry_after
+    if isinstance(error, Conflict) or error.transient or isinstance(error, Unreachable | Broken):
+        return None
+    return -1.0
+
+
+def _origin(address: str) -> str:
+    """What is counted as one address: an IPv4 address, or the /64 that a host of IPv6 may choose from."""
+    host = address.rpartition(":")[0].strip("[]") if address.count(":") == 1 or address.startswith("[") else address
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is not None:
+            return str(ip.ipv4_mapped)
+        return str(ipaddress.IPv6Network((int(ip) >> 64 << 64, 64)))
+    return str(ip)

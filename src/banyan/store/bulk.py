@@ -1,0 +1,78 @@
+"""Many rows at once: one prepared statement on SQLite (executemany), one statement over arrays on PostgreSQL.
+
+Hosts and guests of a scan pass here, 1,000 at a time; SQLAlchemy's own executemany costs more than the
+insert itself. Only upserts by primary key; nothing here knows what the rows mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from sqlalchemy import BigInteger, Boolean, Connection, Double, Integer, LargeBinary, String, Table
+
+T = TypeVar("T")
+
+BATCH = 1_000
+
+_ARRAYS: tuple[tuple[type, str], ...] = (
+    (BigInteger, "bigint"),
+    (Integer, "integer"),
+    (Boolean, "boolean"),
+    (Double, "double precision"),
+    (LargeBinary, "bytea"),
+    (String, "text"),
+)
+
+
+def batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+class BulkPut:
+    """Inserts or replaces rows given as tuples in the order of the table's columns."""
+
+    def __init__(self, table: Table) -> None:
+        self._width = len(table.primary_key)
+        names = [column.name for column in table.c]
+        key = [column.name for column in table.primary_key]
+        if names[: self._width] != key:
+            raise TypeError(f"the key of {table.name} comes first in its columns")
+        quoted = ", ".join(f'"{name}"' for name in names)
+        conflict = (
+            f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET "
+            + ", ".join(f'"{name}" = excluded."{name}"' for name in names if name not in key)
+        )  # fmt: skip
+        marks = ", ".join("?" for _ in names)
+        arrays = ", ".join(f"%s::{_array(column.type)}[]" for column in table.c)
+        self._sqlite = f"INSERT INTO {table.name} ({quoted}) VALUES ({marks}) {conflict}"
+        self._postgresql = f"INSERT INTO {table.name} ({quoted}) SELECT * FROM unnest({arrays}) {conflict}"
+
+    def __call__(self, connection: Connection, rows: Sequence[tuple[object, ...]]) -> None:
+        """The last of several rows with one key wins."""
+        if not rows:
+            return
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql(self._sqlite, list(rows))
+        else:
+            # One statement must not meet a key twice.
+            unique = {row[: self._width]: row for row in rows}
+            columns = tuple(list(column) for column in zip(*unique.values(), strict=True))
+            connection.exec_driver_sql(self._postgresql, columns)
+
+
+def _array(type_: object) -> str:
+    for known, name in _ARRAYS:
+        if isinstance(type_, known):
+            return name
+    raise TypeError(f"no array type for {type_!r}")
+
+
+def storable(text: str) -> str:
+    """`text` as both databases can hold it: no NUL, no lone surrogate (a bottom's JSON may spell both)."""
+    if text.isascii():
+        return text if "\x00" not in text else text.replace("\x00", "\ufffd")
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")

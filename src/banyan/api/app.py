@@ -76,7 +76,7 @@ class Api:
     async def _serve(self, scope: Scope, receive: Receive, send: Send, door: Door, *, local: bool) -> None:
         if scope["type"] != "http":
             # The listeners of listen.py turn lifespan and WebSocket off; another server may not.
-            raise NotImplementedError(f"this application speaks HTTP, not {scope['type']}")
+            raise ValueError(f"this application speaks HTTP, not {scope['type']}")
         request = self._request_id(scope)
         began = self.clock.now()
         work = _Request(self, scope, receive, request, door, local)

@@ -37,8 +37,8 @@ class Hypervisor(msgspec.Struct, frozen=True):
 class HypervisorPage(msgspec.Struct, frozen=True):
     hypervisors: list[Hypervisor]
 
-    def items(self) -> list[Hypervisor]:
-        return self.hypervisors
+    def ids(self) -> list[str]:
+        return [item.id for item in self.hypervisors]
 
     def more(self) -> bool:
         # Nova drops rows whose service is gone from a page, and with a short page the link to the next: ask until
@@ -83,8 +83,8 @@ class FlavorPage(msgspec.Struct, frozen=True):
     flavors: list[Flavor]
     flavors_links: list[Link] = []
 
-    def items(self) -> list[Flavor]:
-        return self.flavors
+    def ids(self) -> list[str]:
+        return [item.id for item in self.flavors]
 
     def more(self) -> bool:
         return _next(self.flavors_links)
@@ -117,8 +117,8 @@ class ServerPage(msgspec.Struct, frozen=True):
     servers: list[Server]
     servers_links: list[Link] = []
 
-    def items(self) -> list[Server]:
-        return self.servers
+    def ids(self) -> list[str]:
+        return [item.id for item in self.servers]
 
     def more(self) -> bool:
         return _next(self.servers_links)
@@ -191,6 +191,8 @@ class Inventory(msgspec.Struct, frozen=True):
     total: int
     reserved: int = 0
     allocation_ratio: float = 1.0
+    min_unit: int = 1
+    step_size: int = 1
 
 
 class InventoryReply(msgspec.Struct, frozen=True):
@@ -223,8 +225,8 @@ class ImagePage(msgspec.Struct, frozen=True):
     images: list[Image]
     next: str | None = None
 
-    def items(self) -> list[Image]:
-        return self.images
+    def ids(self) -> list[str]:
+        return [item.id for item in self.images]
 
     def more(self) -> bool:
         return bool(self.next)
@@ -242,8 +244,8 @@ class NetworkPage(msgspec.Struct, frozen=True):
     networks: list[Network]
     networks_links: list[Link] = []
 
-    def items(self) -> list[Network]:
-        return self.networks
+    def ids(self) -> list[str]:
+        return [item.id for item in self.networks]
 
     def more(self) -> bool:
         return _next(self.networks_links)
@@ -259,8 +261,8 @@ class SubnetPage(msgspec.Struct, frozen=True):
     subnets: list[Subnet]
     subnets_links: list[Link] = []
 
-    def items(self) -> list[Subnet]:
-        return self.subnets
+    def ids(self) -> list[str]:
+        return [item.id for item in self.subnets]
 
     def more(self) -> bool:
         return _next(self.subnets_links)

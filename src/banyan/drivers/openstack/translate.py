@@ -149,23 +149,20 @@ def _quota(limit: int, used: int) -> Amount:
     return Amount(0, used if limit < 0 else limit, used)
 
 
-def guest(
-    server: shapes.Server, hosts: Mapping[tuple[str, str], str], project_offered: bool, host_offered: bool
-) -> Guest:
-    """`hosts`: (compute service, hypervisor's name) → Host.id; a server whose host is hidden has none."""
-    key = (server.host or "", server.hypervisor_hostname or "")
+def guest(server: shapes.Server, host: str, offered: bool) -> Guest:
+    """`host` is the Host.id it runs on, "" if it is on none or hidden."""
     return Guest(
         id=server.id,
         name=server.name or "",
         project=server.tenant_id,
         state=guest_state(server),
-        host=hosts.get(key, ""),
+        host=host,
         flavor=server.flavor.original_name,
         vcpu=server.flavor.vcpus,
         memory_mib=server.flavor.ram,
         disk_gib=_disk(server.flavor.disk, server.flavor.ephemeral, server.flavor.swap),
         created=_instant(server.created),
-        offered=project_offered and host_offered,
+        offered=offered,
     )
 
 

@@ -1,0 +1,369 @@
+"""The blocking half: openstacksdk's configuration and keystoneauth's session, behind one guard.
+
+Everything here runs on a lane's thread (lanes.py), never on the event loop. It must never send anything but GET and
+token requests: `Guard` stands where bytes leave, below redirects and re-authentication. Answers are read up to
+a deadline and a size, whatever the other side does. `asking` adds pace and retries.
+"""
+
+from __future__ import annotations
+
+import threading
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+import requests
+from keystoneauth1 import exceptions as ksa
+from keystoneauth1.session import Session, TCPKeepAliveAdapter
+
+from banyan.core.records import DriverUnavailable
+from banyan.drivers.openstack import reasons
+from banyan.drivers.openstack.endpoints import WANTED, Endpoint, Service, base, read_offer
+from banyan.drivers.openstack.microversions import TooOld, agree
+from banyan.drivers.openstack.options import OpenStackOptions
+
+if TYPE_CHECKING:
+    from keystoneauth1.plugin import BaseAuthPlugin
+    from openstack.config.cloud_region import CloudRegion
+
+# Query parameters; a tuple repeats its name.
+Params = Mapping[str, str | tuple[str, ...]]
+
+CONNECT_TIMEOUT = 10.0
+_CHUNK = 256 * 1024
+_PIECE_OF_ERROR = 64 * 1024
+
+
+class Guard(TCPKeepAliveAdapter):
+    """Counts what leaves, and lets nothing leave that could change a cloud.
+
+    GET and HEAD read. A POST without a token can ask for one and for nothing else: services act only
+    for a token. (Tokens are asked for by POST, also of an OpenID Connect provider.)
+    """
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self._lock = threading.Lock()
+        super().__init__()
+
+    def send(self, request: requests.PreparedRequest, *args: object, **kwargs: object) -> requests.Response:
+        method = (request.method or "").upper()
+        token = request.headers.get("X-Auth-Token")
+        if method not in ("GET", "HEAD") and not (method == "POST" and token is None):
+            raise AssertionError(f"the observing driver must never send {method} {request.path_url}")
+        with self._lock:
+            self.requests += 1
+        return super().send(request, *args, **kwargs)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One whole answer. `retry_after` is seconds, or None."""
+
+    status: int
+    body: bytes
+    kind: str = ""
+    retry_after: float | None = None
+    location: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Whom the credentials speak for."""
+
+    project: str
+    project_name: str
+    domain: str
+    user: str
+    roles: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Session:
+    region: CloudRegion
+    session: Session
+    auth: BaseAuthPlugin
+    me: Me
+    endpoints: dict[Service, Endpoint | DriverUnavailable] = field(default_factory=dict)
+
+
+class Access:
+    """One cloud through its clouds.yaml entry. Blocking; safe from two threads.
+
+    `now` and `wall` read the clocks. Raises DriverUnavailable for everything that goes wrong.
+    """
+
+    def __init__(
+        self, rack: str, options: OpenStackOptions, now: Callable[[], float], wall: Callable[[], float]
+    ) -> None:
+        self.where = reasons.Where(rack, options.cloud, options.region)
+        self._rack = rack
+        self._options = options
+        self._now = now
+        self._wall = wall
+        self._guard = Guard()
+        self._lock = threading.RLock()
+        self._session: _Session | None = None
+
+    @property
+    def sent(self) -> int:
+        """All that left since the start, token requests included."""
+        return self._guard.requests
+
+    def forget(self) -> None:
+        """The next call reads clouds.yaml, asks for a token and for versions again."""
+        with self._lock:
+            if self._session is not None:
+                self._session.session.session.close()
+            self._session = None
+
+    def me(self) -> Me:
+        return self._opened().me
+
+    def region(self) -> str:
+        return self._opened().region.get_region_name() or ""
+
+    def endpoint(self, service: Service) -> Endpoint:
+        """Where `service` is; its microversion is agreed on at the first call (one GET)."""
+        opened = self._opened()
+        with self._lock:
+            found = opened.endpoints.get(service)
+            if found is None:
+                found = self._find(opened, service)
+                opened.endpoints[service] = found
+        if isinstance(found, DriverUnavailable):
+            raise found
+        return found
+
+    def get(self, service: Service, path: str, params: Params, timeout: float) -> Reply:
+        """GET `path` below the service's endpoint. Statuses of 400 and above come back as replies, but for 401."""
+        endpoint = self.endpoint(service)
+        return self._get(self._opened(), service, endpoint.url + path, path, params, endpoint.headers(), timeout)
+
+    # --- opening --------------------------------------------------------------------------------
+
+    def _opened(self) -> _Session:
+        with self._lock:
+            if self._session is None:
+                self._session = self._open()
+            return self._session
+
+    def _open(self) -> _Session:
+        region = self._configured()
+        self.where = reasons.Where(self._rack, self._options.cloud, region.get_region_name() or "")
+        session = region.get_session()
+        session.session.mount("http://", self._guard)
+        session.session.mount("https://", self._guard)
+        session.timeout = self._options.timeout
+        session.redirect = False
+        auth = session.auth
+        if auth is None:
+            raise self.where.config("the entry names no way to authenticate (auth_type: none)")
+        return _Session(region, session, auth, self._authenticate(region, session, auth))
+
+    def _configured(self) -> CloudRegion:
+        # Imported here, on a thread: openstacksdk takes half a second, which the event loop does not have.
+        from openstack import exceptions as sdk
+        from openstack.config.loader import OpenStackConfig
+
+        o = self._options
+        # argparse's None means "not chosen" to the SDK, which then takes the entry's own.
+        chosen = Namespace(os_region_name=o.region or None, os_interface=o.interface.value if o.interface else None)
+        try:
+            # A file that was named is the only one: $OS_CLIENT_CONFIG_FILE would go before it.
+            config = OpenStackConfig(
+                config_files=[o.clouds_file] if o.clouds_file else None, load_envvars=not o.clouds_file
+            )
+            if o.clouds_file and config.config_filename != o.clouds_file:
+                raise self.where.config(f"there is no readable file {o.clouds_file!r} (option clouds_file)")
+            return config.get_one(cloud=o.cloud, argparse=chosen)
+        except (sdk.SDKException, ksa.ClientException) as error:
+            raise self.where.config(f"clouds.yaml: {error}") from error
+        except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+            # A file that is no YAML, or not of the right form, ends in any of these.
+            raise self.where.config(f"clouds.yaml cannot be read: {type(error).__name__}") from error
+
+    def _authenticate(self, region: CloudRegion, session: Session, auth: BaseAuthPlugin) -> Me:
+        address = str(region.config.get("auth", {}).get("auth_url", ""))
+        try:
+            access = auth.get_access(session)  # type: ignore[attr-defined]
+        except ksa.HttpError as error:
+            raise self._token_error(error) from error
+        except (ksa.ConnectFailure, ksa.ConnectTimeout, ksa.UnknownConnectionError) as error:
+            raise self._connection_error(Service.IDENTITY, address, error) from error
+        except ksa.ClientException as error:
+            raise self.where.config(f"no token can be had with this entry: {error}") from error
+        except AttributeError as error:
+            raise self.where.config("the entry's auth_type gives no project's token") from error
+        return Me(
+            access.project_id or "",
+            access.project_name or "",
+            access.project_domain_id or "",
+            access.username or "",
+            tuple(sorted(access.role_names or ())),
+        )
+
+    def _find(self, opened: _Session, service: Service) -> Endpoint | DriverUnavailable:
+        region = opened.region
+        address = region.get_endpoint(service.value)
+        if not address:
+            try:
+                found = opened.auth.get_endpoint_data(
+                    opened.session,
+                    service_type=region.get_service_type(service.value),
+                    interface=region.get_interface(service.value),
+                    region_name=region.get_region_name(service.value),
+                    service_name=region.get_service_name(service.value),
+                    discover_versions=False,
+                )
+            except ksa.ClientException as error:
+                raise self._client_error(Service.IDENTITY, "the token request", "", error) from error
+            if found is None or not found.catalog_url:
+                return self.where.no_service(
+                    service, str(region.get_interface(service.value)), region.get_region_name(service.value) or ""
+                )
+            address = found.catalog_url
+        url = base(service, address, opened.me.project)
+        if service not in WANTED:
+            return Endpoint(service, url)
+        return self._versioned(opened, service, url)
+
+    def _versioned(self, opened: _Session, service: Service, url: str) -> Endpoint | DriverUnavailable:
+        call = "GET its versions"
+        reply = self._get(opened, service, url + "/", call, {}, {}, min(self._options.timeout, CONNECT_TIMEOUT))
+        if reply.status not in (200, 300):
+            raise problem(self.where, service, call, reply)
+        try:
+            offer = read_offer(reply.body)
+            return Endpoint(service, url, agree(WANTED[service], offer.low, offer.high), str(offer))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self.where.nonsense(service, call, reply.kind, str(error), reply.body) from error
+        except TooOld as error:
+            return self.where.too_old(service, str(error))
+
+    # --- one request ----------------------------------------------------------------------------
+
+    def _get(
+        self,
+        opened: _Session,
+        service: Service,
+        url: str,
+        path: str,
+        params: Params,
+        headers: Mapping[str, str],
+        timeout: float,
+    ) -> Reply:
+        call = path if path.startswith("GET ") else f"GET {path}"
+        deadline = self._now() + timeout
+        try:
+            response = opened.session.request(
+                url,
+                "GET",
+                params=dict(params),
+                headers={"Accept": "application/json", **headers},
+                timeout=(min(timeout, CONNECT_TIMEOUT), timeout),
+                stream=True,
+                raise_exc=False,
+                log=False,
+                redirect=False,
+                connect_retries=0,
+            )
+            with closing(response):
+                body = self._read(response, service, call, deadline, timeout)
+        except ksa.ClientException as error:
+            raise self._client_error(service, call, url, error) from error
+        except requests.RequestException as error:
+            if isinstance(error, requests.Timeout) or "timed out" in str(error):
+                raise self.where.late(service, call, timeout) from error
+            raise self._connection_error(service, url, error) from error
+        kind = response.headers.get("Content-Type", "")
+        if response.status_code == 401:
+            raise self.where.token_refused(service, reasons.message(body))
+        return Reply(
+            response.status_code,
+            body,
+            kind,
+            self._retry_after(response.headers.get("Retry-After")),
+            response.headers.get("Location", ""),
+        )
+
+    def _read(self, response: requests.Response, service: Service, call: str, deadline: float, timeout: float) -> bytes:
+        limit = self._options.max_response if response.status_code < 400 else _PIECE_OF_ERROR
+        pieces: list[bytes] = []
+        size = 0
+        for piece in response.iter_content(_CHUNK):
+            size += len(piece)
+            if size > limit:
+                if response.status_code >= 400:
+                    break
+                raise self.where.too_big(service, call, limit)
+            if self._now() > deadline:
+                raise self.where.late(service, call, timeout)
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def _retry_after(self, text: str | None) -> float | None:
+        """RFC 9110 §10.2.3: seconds, or a date."""
+        if not text:
+            return None
+        if text.strip().isdecimal():
+            return float(text)
+        try:
+            return max(0.0, parsedate_to_datetime(text).timestamp() - self._wall())
+        except ValueError:
+            return None
+
+    # --- foreign errors become ours -------------------------------------------------------------
+
+    def _client_error(self, service: Service, call: str, url: str, error: ksa.ClientException) -> DriverUnavailable:
+        """What keystoneauth raises while it sends: connections, or a token that could not be had again."""
+        if isinstance(error, ksa.HttpError):
+            return self._token_error(error)
+        if isinstance(error, ksa.ConnectTimeout) and not _connecting(error):
+            return self.where.late(service, call, self._options.timeout)
+        if isinstance(error, (ksa.ConnectFailure, ksa.ConnectTimeout, ksa.SSLError, ksa.UnknownConnectionError)):
+            return self._connection_error(service, url, error)
+        return self.where.config(f"{type(error).__name__}: {error}")
+
+    def _connection_error(self, service: Service, url: str, error: Exception) -> DriverUnavailable:
+        address = url.split("?", 1)[0]
+        if reasons.is_tls(error):
+            return self.where.untrusted(service, address, reasons.cause(error))
+        if isinstance(error, ksa.ConnectTimeout) and not _connecting(error):
+            return self.where.late(service, "the token request", self._options.timeout)
+        return self.where.unreachable(service, address, reasons.cause(error))
+
+    def _token_error(self, error: ksa.HttpError) -> DriverUnavailable:
+        """Keystone's answer to a token request."""
+        status = int(error.http_status)
+        body = error.response.content[:_PIECE_OF_ERROR] if error.response is not None else b""
+        said = reasons.message(body)
+        call = "the token request"
+        if status == 401:
+            return self.where.credentials(said)
+        if status == 403:
+            return self.where.denied(Service.IDENTITY, call, said)
+        if status == 429 or status >= 500:
+            return self.where.failing(Service.IDENTITY, call, status, said, 1)
+        return self.where.unexpected(Service.IDENTITY, call, status, said)
+
+
+def problem(where: reasons.Where, service: Service, call: str, reply: Reply, tries: int = 1) -> DriverUnavailable:
+    """Why a reply that is not 200 is no answer."""
+    said = reasons.message(reply.body)
+    if reply.status == 403:
+        return where.denied(service, call, said)
+    if reply.status == 429 or reply.status >= 500:
+        return where.failing(service, call, reply.status, said, tries)
+    if 300 <= reply.status < 400:
+        return where.redirected(service, call, reply.status, reply.location)
+    return where.unexpected(service, call, reply.status, said)
+
+
+def _connecting(error: ksa.ConnectTimeout) -> bool:
+    """Whether the time ran out before there was a connection (keystoneauth has one name for both)."""
+    return isinstance(error.__context__, requests.ConnectTimeout)

@@ -1,0 +1,250 @@
+"""The asynchronous half: one cloud asked at a pace, with deadlines and few retries, its answers decoded.
+
+`Asker` is what the readers of a scan need (a fake of it needs no cloud); `Cloud` is the real one. It must never
+wait without a deadline, nor retry without a budget: the next scan is the retry that counts. Blocking work and
+decoding happen on `lanes`; errors come as DriverUnavailable from `reasons`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from banyan.core.ports import Clock, Ids
+from banyan.core.records import DriverUnavailable
+from banyan.core.time import Mono
+from banyan.drivers.openstack.access import CONNECT_TIMEOUT, Access, Me, Params, Reply, problem
+from banyan.drivers.openstack.endpoints import Endpoint, Service
+from banyan.drivers.openstack.lanes import Lanes, LanesBusy
+from banyan.drivers.openstack.reasons import BadRequest, Where
+
+T = TypeVar("T")
+
+# One request is tried so often, one scan so often in all; waits double from the first up to the last (seconds).
+TRIES = 4
+RETRIES_PER_SCAN = 20
+FIRST_WAIT = 0.5
+LAST_WAIT = 8.0
+LONGEST_RETRY_AFTER = 30.0
+_BUSY_STATUSES = (429, 502, 503, 504)
+
+# What a lane gets beyond the deadlines of the calls in it: a token may be asked for, then the request sent twice.
+_SLACK = 5.0
+
+NO_PARAMS: Params = {}
+
+
+class Page(Protocol):
+    """One page of a list: its items' ids in order, and whether another page should be asked for."""
+
+    def ids(self) -> list[str]: ...
+
+    def more(self) -> bool: ...
+
+
+P = TypeVar("P", bound=Page)
+
+
+class Asker(Protocol):
+    """GET requests to one cloud. Raises DriverUnavailable, of which Denied is 403 and Missing 404."""
+
+    async def get(self, service: Service, path: str, shape: type[T], params: Params = NO_PARAMS) -> T: ...
+
+    def pages(
+        self, service: Service, path: str, shape: type[P], params: Params = NO_PARAMS
+    ) -> AsyncGenerator[P, None]: ...
+
+
+class Pace:
+    """At most so many requests a second, evenly spaced; each takes its turn when it asks for it."""
+
+    def __init__(self, per_second: float, clock: Clock) -> None:
+        self._gap = 1.0 / per_second
+        self._clock = clock
+        self._next = clock.now()
+
+    async def turn(self) -> None:
+        mine = Mono(max(self._clock.now(), self._next))
+        self._next = Mono(mine + self._gap)
+        await self._clock.sleep_until(mine)
+
+
+class Retries:
+    """What is left of a scan's budget of retries."""
+
+    def __init__(self, left: int = RETRIES_PER_SCAN) -> None:
+        self._left = left
+
+    def take(self) -> bool:
+        self._left -= 1
+        return self._left >= 0
+
+
+class Cloud:
+    """One cloud, asked politely. `page_size` items to a page; `timeout` seconds for one request."""
+
+    def __init__(
+        self, access: Access, clock: Clock, ids: Ids, pace: Pace, *, page_size: int, timeout: float, name: str
+    ) -> None:
+        self._access = access
+        self._clock = clock
+        self._ids = ids
+        self._pace = pace
+        self._page_size = page_size
+        self._timeout = timeout
+        # One place for a scan, one for a probe or a check beside it.
+        self._lanes = Lanes(2, name)
+        self._retries = Retries()
+        self._closed = False
+        self.asked_last: Service = Service.IDENTITY
+
+    @property
+    def where(self) -> Where:
+        return self._access.where
+
+    @property
+    def requests(self) -> int:
+        return self._access.sent
+
+    def begin(self) -> None:
+        """A new scan: its budget of retries is whole."""
+        self._retries = Retries()
+
+    def forget(self) -> None:
+        """After a failure: clouds.yaml, token and versions are read anew, as they may be what was wrong."""
+        self._access.forget()
+
+    def close(self) -> None:
+        self._closed = True
+        self._access.forget()
+
+    async def me(self) -> Me:
+        """Who the credentials speak for; asks for a token if there is none."""
+        self.asked_last = Service.IDENTITY
+        await self._pace.turn()
+        return await self._run(self._access.me, Service.IDENTITY, "the token request", self._timeout)
+
+    async def region(self) -> str:
+        return await self._run(self._access.region, Service.IDENTITY, "the token request", self._timeout)
+
+    async def endpoint(self, service: Service) -> Endpoint:
+        self.asked_last = service
+        await self._pace.turn()
+        work = partial(self._access.endpoint, service)
+        return await self._run(work, service, "GET its versions", min(self._timeout, CONNECT_TIMEOUT))
+
+    async def get(self, service: Service, path: str, shape: type[T], params: Params = NO_PARAMS) -> T:
+        """The decoded answer. Waits its turn; retries what a busy service or its proxy answers."""
+        self.asked_last = service
+        tried = 1
+        while True:
+            await self._pace.turn()
+            outcome = await self._once_or_cut(service, path, shape, params, tried)
+            if not isinstance(outcome, Busy):
+                return outcome
+            if tried == TRIES or not self._retries.take():
+                raise outcome.error
+            await self._wait(tried, outcome.retry_after)
+            tried += 1
+
+    async def _once_or_cut(self, service: Service, path: str, shape: type[T], params: Params, tried: int) -> T | Busy:
+        """`once`, but a first connection that is cut counts as busy: servers close idle ones without a word."""
+        try:
+            return await self.once(service, path, shape, params, self._timeout, tried)
+        except DriverUnavailable as error:
+            if tried > 1 or error.code != "openstack-unreachable":
+                raise
+            return Busy(error, None)
+
+    async def once(
+        self,
+        service: Service,
+        path: str,
+        shape: type[T],
+        params: Params,
+        timeout: float,
+        tried: int = 1,
+    ) -> T | Busy:
+        """One try, at once. A busy service comes back as `Busy`; all else that is no answer is raised."""
+        call = f"GET {path}"
+        work = partial(self._fetch, service, path, shape, params, timeout, tried)
+        return await self._run(work, service, call, timeout)
+
+    async def pages(
+        self, service: Service, path: str, shape: type[P], params: Params = NO_PARAMS
+    ) -> AsyncGenerator[P, None]:
+        """Page after page by marker. What came on the page before may come again, after its last item went."""
+        marker: str | None = None
+        spare: list[str] = []
+        while True:
+            asked = {**params, "limit": str(self._page_size), **({"marker": marker} if marker else {})}
+            try:
+                page = await self.get(service, path, shape, asked)
+            except BadRequest:
+                # The item that the marker names was deleted meanwhile: go on from the one before it.
+                if marker is None or not spare:
+                    raise
+                marker = spare.pop()
+                continue
+            yield page
+            ids = page.ids()
+            if not ids or not page.more():
+                return
+            spare = ids[-4:-1]
+            following = ids[-1]
+            if following == marker:
+                raise self.where.nonsense(service, f"GET {path}", "JSON", "the same page came twice", b"")
+            marker = following
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _fetch(
+        self,
+        service: Service,
+        path: str,
+        shape: type[T],
+        params: Params,
+        timeout: float,
+        tried: int,
+    ) -> T | Busy:
+        """On a lane's thread: the request and the decoding."""
+        reply: Reply = self._access.get(service, path, params, timeout)
+        call = f"GET {path}"
+        if reply.status in _BUSY_STATUSES:
+            return Busy(problem(self.where, service, call, reply, tried), reply.retry_after)
+        if reply.status != 200:
+            raise problem(self.where, service, call, reply)
+        try:
+            return msgspec.json.decode(reply.body, type=shape)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self.where.nonsense(service, call, reply.kind, str(error), reply.body) from error
+
+    async def _run(self, work: Callable[[], T], service: Service, call: str, timeout: float) -> T:
+        if self._closed:
+            raise self.where.closed()
+        try:
+            return await self._lanes.run(work, 2 * timeout + 2 * CONNECT_TIMEOUT + _SLACK)
+        except LanesBusy as error:
+            raise self.where.busy(self._lanes.places) from error
+        except TimeoutError as error:
+            raise self.where.late(service, call, timeout) from error
+
+    async def _wait(self, tried: int, retry_after: float | None) -> None:
+        longest = min(LAST_WAIT, FIRST_WAIT * 2**tried)
+        wait = self._ids.uniform(FIRST_WAIT, longest)
+        if retry_after is not None:
+            wait += min(retry_after, LONGEST_RETRY_AFTER)
+        await self._clock.sleep_until(Mono(self._clock.now() + wait))
+
+
+class Busy:
+    """A service that may answer later."""
+
+    __slots__ = ("error", "retry_after")
+
+    def __init__(self, error: DriverUnavailable, retry_after: float | None) -> None:
+        self.error = error
+        self.retry_after = retry_after

@@ -1,0 +1,119 @@
+"""The `openstack` driver: an OpenStack cloud that stands already, behind the Driver port, in mode `observe`.
+
+It reads and never writes (access.Guard). Capacity is `shared`: others place there as well, so what a scan found is an
+estimate by the time it is used. `reading` says what a scan reads, `asking` how politely, `examine` what
+`banyan check` looks at; docs/drivers/openstack.md is for the people who run the cloud.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+
+import msgspec
+
+from banyan.core.ports import Finding
+from banyan.core.rack import Basis, Capacity, RackHealth, Scan, ScanItem
+from banyan.core.records import DriverUnavailable
+from banyan.core.time import Wall
+from banyan.drivers.openstack.access import Access
+from banyan.drivers.openstack.asking import Busy, Cloud, Pace
+from banyan.drivers.openstack.endpoints import Service
+from banyan.drivers.openstack.examine import examine
+from banyan.drivers.openstack.options import OpenStackOptions
+from banyan.drivers.openstack.reading import Memory, Order, Reading
+from banyan.drivers.registry import DriverContext
+
+# A probe is to notice a cloud that hangs long before a scan does.
+PROBE_TIMEOUT = 10.0
+
+# What a probe asks of the service that failed last: answered from memory or one row, for any role.
+_PROBES = {
+    Service.IDENTITY: "/auth/projects",
+    Service.COMPUTE: "/flavors",
+    Service.PLACEMENT: "/traits",
+}
+
+
+class OpenStackDriver:
+    """One cloud. Nothing is opened before the first call; a failure makes the next call read clouds.yaml again."""
+
+    kind = "openstack"
+    capacity = Capacity.SHARED
+
+    def __init__(self, options: OpenStackOptions, context: DriverContext) -> None:
+        self._options = options
+        self._clock = context.clock
+        self._order = Order(options.see, context.share, options.quotas_per_scan)
+        self._memory = Memory()
+        self._hurt: Service | None = None
+        self._cloud = Cloud(
+            Access(context.rack, options, context.clock.now, context.clock.wall),
+            context.clock,
+            context.ids,
+            Pace(context.requests_per_second, context.clock),
+            page_size=options.page_size,
+            timeout=options.timeout,
+            name=f"openstack-{context.rack}",
+        )
+
+    async def scan(self) -> AsyncIterator[ScanItem]:
+        cloud = self._cloud
+        started_at = Wall(self._clock.wall())
+        before = cloud.requests
+        cloud.begin()
+        try:
+            reading = Reading(cloud, await cloud.me(), self._order, self._memory)
+            async with aclosing(reading.hosts()) as hosts:
+                async for batch in hosts:
+                    yield batch
+            projects = await reading.projects()
+            async with aclosing(reading.guests(projects)) as guests:
+                async for part in guests:
+                    yield part
+            flavors = await reading.flavors()
+            images = await reading.images()
+            networks = await reading.networks()
+            facts = {**await self._facts(reading.basis), **reading.facts}
+        except DriverUnavailable:
+            self._hurt = cloud.asked_last
+            cloud.forget()
+            raise
+        self._hurt = None
+        yield Scan(
+            started_at=started_at,
+            finished_at=Wall(max(started_at, self._clock.wall())),
+            basis=reading.basis,
+            flavors=flavors,
+            images=images,
+            networks=networks,
+            projects=projects,
+            facts=facts,
+            requests=cloud.requests - before,
+        )
+
+    async def _facts(self, basis: Basis) -> dict[str, str]:
+        facts = {"cloud": self._options.cloud, "region": await self._cloud.region()}
+        services = (Service.COMPUTE, Service.PLACEMENT) if basis is Basis.HOSTS else (Service.COMPUTE,)
+        for service in services:
+            endpoint = await self._cloud.endpoint(service)
+            facts[service.value] = f"microversion {endpoint.microversion} (offers {endpoint.offered})"
+        return facts
+
+    async def probe(self) -> tuple[RackHealth, str]:
+        service = self._hurt if self._hurt in _PROBES else Service.COMPUTE
+        timeout = min(PROBE_TIMEOUT, self._options.timeout)
+        try:
+            outcome = await self._cloud.once(service, _PROBES[service], msgspec.Raw, {"limit": "1"}, timeout)
+        except DriverUnavailable as error:
+            self._cloud.forget()
+            return RackHealth.UNAVAILABLE, error.text
+        if isinstance(outcome, Busy):
+            return RackHealth.UNAVAILABLE, outcome.error.text
+        return RackHealth.AVAILABLE, ""
+
+    async def check(self) -> Sequence[Finding]:
+        return await examine(self._cloud, self._options)
+
+    async def close(self) -> None:
+        self._cloud.close()

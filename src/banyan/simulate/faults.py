@@ -1,4 +1,4 @@
-"""What befalls links and disks, as wrappers around the ports: a Dialer and its Wires, a Store.
+"""What befalls links and disks: a Dialer and its Wires with weather between, and the instants of a store.
 
 A link is TCP under TLS: frames come in order or the wire ends. So a *cut* link breaks its wires and refuses
 new ones; a *silent* one holds every frame, with nobody told, and gives them late when it is healed; a
@@ -13,14 +13,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
 
 from banyan.core.errors import Unreachable
-from banyan.core.ports import Clock, Credentials, Dialer, Ids, Peer, Store, Wire, WireClosed
-from banyan.core.records import StoreFull, Unit
+from banyan.core.ports import Clock, Credentials, Dialer, Ids, Peer, Wire, WireClosed
+from banyan.core.records import StoreFull
 from banyan.core.time import Mono
-
-T = TypeVar("T")
 
 Tamper = Callable[[bytes], Sequence[bytes]]
 """What arrives instead of one frame: nothing, itself, twice itself, something else."""
@@ -53,15 +50,24 @@ class Weather:
 
     def set(self, path: Path) -> None:
         self.path = path
-        self.changed.set()
-        self.changed = asyncio.Event()
+        self.notify()
         if path is Path.CUT:
             self.break_wires("the link was cut")
+
+    def notify(self) -> None:
+        """Wakes whatever waits for the weather to change."""
+        self.changed.set()
+        self.changed = asyncio.Event()
 
     def break_wires(self, reason: str) -> None:
         """Every wire on this link ends for both sides, as after a reset; new ones may be dialled."""
         for wire in list(self.wires):
             wire.broken(reason)
+
+    def hang_wires(self) -> None:
+        """An end of every wire on this link lost its power: nothing passes any more, and nobody is told."""
+        for wire in self.wires:
+            wire.hung = True
 
 
 class WeatheredDialer:
@@ -105,6 +111,7 @@ class WeatheredWire:
         self._ids = ids
         self._broken = asyncio.Event()
         self._reason = ""
+        self.hung = False
         self._arrived: list[bytes] = []
         self._sending = asyncio.Lock()
         self._ended: str | None = None
@@ -149,8 +156,9 @@ class WeatheredWire:
         return self._arrived.pop(0)
 
     async def close(self, reason: str = "") -> None:
-        self._weather.wires.pop(self, None)
-        await self._inner.close(reason)
+        if not self.hung:
+            self._weather.wires.pop(self, None)
+            await self._inner.close(reason)
 
     def broken(self, reason: str) -> None:
         """The link broke: both ends learn it now."""
@@ -158,11 +166,12 @@ class WeatheredWire:
         if not self._broken.is_set():
             self._reason = reason
             self._broken.set()
+            self._weather.notify()
             self._closing = self._loop.create_task(self._inner.close(reason))
 
     async def _pass(self) -> None:
         """Waits as long as the link holds frames and then its delay. Raises WireClosed if it broke meanwhile."""
-        while self._weather.path is Path.SILENT and not self._broken.is_set():
+        while (self.hung or self._weather.path is Path.SILENT) and not self._broken.is_set():
             await self._weather.changed.wait()
         low, high = self._weather.delay
         if high > 0 and not self._broken.is_set():
@@ -179,83 +188,70 @@ class Instant(StrEnum):
 
 
 @dataclass(slots=True)
-class Disk:
-    """One zone's disk, and when its process is to die. `crash` ends the process; the call then never returns.
+class Doom:
+    """The process dies at the `nth` time from now that it commits the unit `name`."""
 
-    `seen` are the names of the units that were committed, in order of first appearance, with their count.
+    instant: Instant
+    name: str
+    nth: int = 1
+
+
+@dataclass(slots=True)
+class Disk:
+    """One zone's disk, as the `pause` and `observer` of its store (store.inline.InlineStore).
+
+    `full`: commits are refused. `slow`: seconds that each unit waits before it starts. `commit`: draws how
+    long a commit takes. `crash` ends the process of `doom`; the call at which it died then never returns.
+    `seen`: how often each named unit was committed. `committed` is told of each.
     """
 
+    clock: Clock
     full: bool = False
     slow: float = 0.0
-    dead: bool = False
-    doom: tuple[Instant, str, int] | None = None
+    commit: Callable[[], float] | None = None
+    doom: Doom | None = None
     crash: Callable[[str], None] = lambda _: None
+    committed: Callable[[str], None] = lambda _: None
     seen: dict[str, int] = field(default_factory=dict)
-    writing: str = ""
+    immediate: bool = False
 
+    async def pause(self, instant: str) -> None:
+        """Called at "start NAME", "commit NAME", "answer NAME", "start read", "answer read"."""
+        if self.immediate:
+            return
+        when, _, name = instant.partition(" ")
+        if when == "start" and self.slow:
+            await self._wait(self.slow)
+        if name == "read":
+            return
+        if when == "commit":
+            if self.full:
+                raise StoreFull("store-full", f"the simulated disk is full: {name} was not written", transient=True)
+            if self.commit is not None:
+                await self._wait(self.commit())
+            await self._meet(Instant.BEFORE, name)
+        elif when == "answer":
+            await self._meet(Instant.AFTER, name)
 
-class _Doomed(Exception):
-    """Raised inside a unit of work so that its transaction rolls back."""
+    def observe(self, when: str, names: tuple[str, ...]) -> None:
+        if when == "after":
+            for name in names:
+                self.seen[name] = self.seen.get(name, 0) + 1
+                self.committed(name)
 
+    async def _wait(self, seconds: float) -> None:
+        await self.clock.sleep_until(Mono(self.clock.now() + seconds))
 
-class FaultyStore:
-    """core.ports.Store over another one."""
-
-    def __init__(self, inner: Store, disk: Disk, clock: Clock) -> None:
-        self._inner = inner
-        self._disk = disk
-        self._clock = clock
-
-    async def write(self, name: str, work: Callable[[Unit], T]) -> T:
-        disk = self._disk
-        await self._ready()
-        if disk.full:
-            raise StoreFull("disk-full", f"no space left for {name}: free some, nothing was written", transient=True)
-        doomed = self._doomed(name)
-
-        def staged(unit: Unit) -> T:
-            result = work(unit)
-            if doomed is Instant.BEFORE:
-                raise _Doomed(name)
-            return result
-
-        try:
-            result = await self._inner.write(name, staged)
-        except _Doomed:
-            await self._die(f"before {name}")
-            raise
-        disk.seen[name] = disk.seen.get(name, 0) + 1
-        if doomed is Instant.AFTER:
-            await self._die(f"after {name}")
-        return result
-
-    async def read(self, work: Callable[[Unit], T]) -> T:
-        await self._ready()
-        return await self._inner.read(work)
-
-    async def close(self) -> None:
-        if not self._disk.dead:
-            await self._inner.close()
-
-    def _doomed(self, name: str) -> Instant | None:
-        """Counts the unit down; the instant if this very one is the last of this process."""
-        if self._disk.doom is None or self._disk.doom[1] != name:
-            return None
-        instant, _, left = self._disk.doom
-        if left > 1:
-            self._disk.doom = (instant, name, left - 1)
-            return None
-        self._disk.doom = None
-        return instant
-
-    async def _ready(self) -> None:
-        if self._disk.slow and not self._disk.dead:
-            await self._clock.sleep_until(Mono(self._clock.now() + self._disk.slow))
-        if self._disk.dead:
-            await _never()
-
-    async def _die(self, why: str) -> None:
-        self._disk.crash(why)
+    async def _meet(self, instant: Instant, name: str) -> None:
+        """Dies here if this is the unit and the time it is doomed at."""
+        doom = self.doom
+        if doom is None or (doom.instant, doom.name) != (instant, name):
+            return
+        if doom.nth > 1:
+            doom.nth -= 1
+            return
+        self.doom = None
+        self.crash(f"{instant} {name}")
         await _never()
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import TypeVar
 
 import pytest
 
 from banyan.core.errors import Unreachable
+from banyan.core.identity import SYSTEM
+from banyan.core.journal import Event
 from banyan.core.ports import Credentials, Peer, Wire, WireClosed
-from banyan.core.records import StoreFull, Unit
+from banyan.core.records import StoreFull, StoreUnknown, Unit
+from banyan.core.time import Wall
 from banyan.simulate.clock import VirtualClock
-from banyan.simulate.faults import Disk, FaultyStore, Instant, Path, Weather, WeatheredDialer
+from banyan.simulate.faults import Disk, Doom, Instant, Path, Weather, WeatheredDialer
 from banyan.simulate.ids import SeededIds
 from banyan.simulate.loop import OverdueError, VirtualLoop
+from banyan.store.inline import Image, InlineStore, no_pause
 
 T = TypeVar("T")
 
@@ -175,65 +179,82 @@ def test_tampering_is_per_direction(world: World) -> None:
     assert world.loop.run_task(near.receive(), 1.0) == b"ba"
 
 
-class Ledger:
-    """A store of one list: a unit's work appends to a copy, which becomes the list at commit."""
+def named(name: str) -> Callable[[Unit], None]:
+    """A unit that leaves one journal line."""
 
-    def __init__(self) -> None:
-        self.committed: list[str] = []
-
-    async def write(self, name: str, work: Callable[[Unit], T]) -> T:
-        staged = list(self.committed)
-        result = work(cast("Unit", staged))
-        self.committed = staged
-        return result
-
-    async def read(self, work: Callable[[Unit], T]) -> T:
-        return work(cast("Unit", list(self.committed)))
-
-    async def close(self) -> None:
-        pass
-
-
-def put(text: str) -> Callable[[Unit], str]:
-    def work(unit: Unit) -> str:
-        cast("list[str]", unit).append(text)
-        return text
+    def work(unit: Unit) -> None:
+        unit.journal.append(Wall(0.0), Event(name, "x", SYSTEM, "", {}))
 
     return work
 
 
-@pytest.mark.parametrize(("instant", "kept"), [(Instant.BEFORE, ["a", "b"]), (Instant.AFTER, ["a", "b", "c"])])
-def test_a_process_dies_at_the_named_commit(world: World, instant: Instant, kept: list[str]) -> None:
-    ledger, disk, deaths = Ledger(), Disk(), list[str]()
-    store = FaultyStore(ledger, disk, world.clock)
+def kept(image: Image) -> list[str]:
+    """The kinds of the journal lines that a disk holds."""
+    store = InlineStore(SeededIds(1, "reader"), no_pause, image=image)
+    lines = run(store.read(lambda unit: unit.journal.page(0, 100, {})))
+    return [line.kind for line in lines]
+
+
+def run(coro: Coroutine[object, object, T]) -> T:
+    loop = VirtualLoop()
+    try:
+        return loop.run_task(coro, 1.0)
+    finally:
+        loop.close()
+
+
+def store_on(disk: Disk) -> InlineStore:
+    return InlineStore(SeededIds(1, "disk"), disk.pause, observer=disk.observe)
+
+
+@pytest.mark.parametrize(("instant", "left"), [(Instant.BEFORE, ["a", "b"]), (Instant.AFTER, ["a", "b", "a"])])
+def test_a_process_dies_at_the_named_commit(world: World, instant: Instant, left: list[str]) -> None:
+    disk = Disk(world.clock, doom=Doom(instant, "a", 2))
+    store, deaths = store_on(disk), list[str]()
 
     def crash(why: str) -> None:
-        disk.dead = True
+        store.crash()
         deaths.append(why)
 
     disk.crash = crash
-    disk.doom = (instant, "child.certified", 2)
-    world.loop.run_task(store.write("child.certified", put("a")), 1.0)
-    world.loop.run_task(store.write("other", put("b")), 1.0)
-    for name, text in (("child.certified", "c"), ("other", "d")):  # the first never returns, the rest never starts
-        with pytest.raises(OverdueError):
-            world.loop.run_task(store.write(name, put(text)), 1.0)
-    assert deaths == [f"{instant} child.certified"]
-    assert ledger.committed == kept
-    assert disk.seen["other"] == 1
+    for name in ("a", "b"):
+        world.loop.run_task(store.write(name, named(name)), 1.0)
+    with pytest.raises(OverdueError):  # it never returns
+        world.loop.run_task(store.write("a", named("a")), 1.0)
+    with pytest.raises(StoreUnknown):
+        world.loop.run_task(store.write("c", named("c")), 1.0)
+    assert deaths == [f"{instant} a"]
+    assert kept(store.image()) == left
+    assert disk.seen == {"a": left.count("a"), "b": 1}
 
 
 def test_a_full_disk_refuses_writes_and_reads_on(world: World) -> None:
-    ledger, disk = Ledger(), Disk(full=True)
-    store = FaultyStore(ledger, disk, world.clock)
+    disk = Disk(world.clock, full=True)
+    store = store_on(disk)
     with pytest.raises(StoreFull):
-        world.loop.run_task(store.write("child.certified", put("a")), 1.0)
-    assert world.loop.run_task(store.read(lambda unit: len(cast("list[str]", unit))), 1.0) == 0
+        world.loop.run_task(store.write("a", named("a")), 1.0)
+    assert world.loop.run_task(store.read(lambda unit: unit.journal.last()), 1.0) is None
     disk.full = False
-    assert world.loop.run_task(store.write("child.certified", put("a")), 1.0) == "a"
+    world.loop.run_task(store.write("a", named("a")), 1.0)
+    assert kept(store.image()) == ["a"]
 
 
-def test_a_slow_disk_takes_its_time(world: World) -> None:
-    store = FaultyStore(Ledger(), Disk(slow=3.0), world.clock)
-    world.loop.run_task(store.write("child.certified", put("a")), 5.0)
-    assert world.loop.time() == 3.0
+def test_a_slow_disk_and_a_commit_take_their_time(world: World) -> None:
+    store = store_on(Disk(world.clock, slow=3.0, commit=lambda: 0.5))
+    world.loop.run_task(store.write("a", named("a")), 5.0)
+    assert world.loop.time() == 3.5
+    world.loop.run_task(store.read(lambda unit: unit.journal.last()), 5.0)
+    assert world.loop.time() == 6.5
+
+
+def test_a_wire_whose_far_machine_lost_its_power_tells_nobody(world: World) -> None:
+    near, far = world.dial()
+    world.weather.hang_wires()
+    world.loop.run_task(far.send(b"down"), 1.0)
+    with pytest.raises(OverdueError):
+        world.loop.run_task(near.receive(), 100.0)
+    again, _ = world.dial()  # the link itself is well
+    world.loop.run_task(again.send(b"up"), 1.0)
+    world.weather.break_wires("connection reset by peer")
+    with pytest.raises(WireClosed):
+        world.loop.run_task(near.receive(), 1.0)

@@ -24,7 +24,7 @@ TRACES = re.compile(
         ]
     )
 )
-POSTPONED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + "X|NotImplemented" + r"Error)\b")
+POSTPONED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b|raise NotImplemented" + r"Error\s*(?:\(\))?$")
 
 FILES = list(tracked())
 

@@ -145,6 +145,10 @@ class ChildLink:
                 raise error
             await self._pause(outcome, failures)
 
+    def traffic(self) -> tuple[int, int]:
+        """Bytes sent and received since the start: of frames, without TLS."""
+        return self.counters.bytes_out, self.counters.bytes_in
+
     async def _pause(self, outcome: Outcome, failures: int) -> None:
         ending = outcome.ending
         delay = self._settings.backoff.delay(

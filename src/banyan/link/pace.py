@@ -113,10 +113,20 @@ class Turnstile:
         self._at = now
         self._tail = now
 
+    def pause(self, now: Mono) -> float:
+        """For who stays in line: takes the next place; seconds until it is its turn."""
+        self._fill(now)
+        self._level -= 1.0
+        return max(0.0, -self._level / self._rate)
+
+    def _fill(self, now: Mono) -> None:
+        if now > self._at:
+            self._level = min(self._burst, self._level + (now - self._at) * self._rate)
+            self._at = now
+
     def enter(self, now: Mono) -> float | None:
         """None: come in. Else seconds after which to come back (the caller adds jitter)."""
-        self._level = min(self._burst, self._level + max(0.0, now - self._at) * self._rate)
-        self._at = max(self._at, now)
+        self._fill(now)
         if self._level >= 1.0:
             self._level -= 1.0
             return None

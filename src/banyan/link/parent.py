@@ -9,9 +9,7 @@ An exception that is not a BanyanError is a bug: it leaves `serve`, after the se
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import math
-from collections import Counter
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +19,7 @@ from banyan.core.errors import BadInput, BanyanError, Broken, Conflict, Unreacha
 from banyan.core.ids import ZoneCode
 from banyan.core.messages import Answer, Bye, CallerInfo, Greet, Welcome
 from banyan.core.ports import Clock, Ids, ParentSession, ParentSide, Peer, Wire, WireClosed
+from banyan.link.door import Door
 from banyan.link.pace import Bucket, Turnstile
 from banyan.link.parent_session import ParentMachine
 from banyan.link.session import (
@@ -78,8 +77,7 @@ class ParentLink:
         self._ids = ids
         self._settings = settings
         self._sessions: dict[ZoneCode, Session] = {}
-        self._strangers: Counter[str] = Counter()
-        self._waiting = 0
+        self._door = Door(settings.strangers, settings.strangers_per_address)
         self._turning_away = 0
         self._stopping = False
         self._turnstile = Turnstile(settings.openings, settings.openings_burst, settings.longest_wait, clock.now())
@@ -98,7 +96,7 @@ class ParentLink:
     @property
     def strangers(self) -> int:
         """Wires in their opening."""
-        return self._waiting
+        return self._door.count
 
     async def cut(self, code: ZoneCode, error: str, text: str, retry_after: float | None = None) -> bool:
         """Ends a child's session, saying why; False if there is none. `retry_after` in seconds, below 0 never."""
@@ -118,15 +116,10 @@ class ParentLink:
 
     def may_enter(self, address: str) -> bool:
         """Whether a wire from here would be taken now; asked before the costly part of its opening (TLS)."""
-        return (
-            not self._stopping
-            and self._waiting < self._settings.strangers
-            and self._strangers[_origin(address)] < self._settings.strangers_per_address
-        )
+        return not self._stopping and self._door.may_enter(address)
 
     async def serve(self, wire: Wire, purpose: str) -> None:
         """Talks to the end of one wire, and closes it. `purpose`: "session" or "enrol", by how the wire came."""
-        origin = _origin(wire.peer.address)
         if not self.may_enter(wire.peer.address):
             await self._turn_away(wire, self._settings.longest_wait / 10)
             return
@@ -134,9 +127,7 @@ class ParentLink:
         if wait is not None:
             await self._turn_away(wire, wait)
             return
-        self._waiting += 1
-        self._strangers[origin] += 1
-        session = Session(self, wire, purpose, origin)
+        session = Session(self, wire, purpose, self._door.enter(wire.peer.address))
         try:
             await session.run()
         finally:
@@ -146,10 +137,7 @@ class ParentLink:
         """The wire is no stranger's any more, or has ended."""
         if session.counted:
             session.counted = False
-            self._waiting -= 1
-            self._strangers[session.origin] -= 1
-            if self._strangers[session.origin] <= 0:
-                del self._strangers[session.origin]
+            self._door.leave(session.origin)
 
     async def _turn_away(self, wire: Wire, wait: float) -> None:
         self.counters.refused += 1
@@ -397,17 +385,3 @@ def _retry_after(error: BanyanError) -> float | None:
     if isinstance(error, Conflict) or error.transient or isinstance(error, Unreachable | Broken):
         return None
     return -1.0
-
-
-def _origin(address: str) -> str:
-    """What is counted as one address: an IPv4 address, or the /64 that a host of IPv6 may choose from."""
-    host = address.rpartition(":")[0].strip("[]") if address.count(":") == 1 or address.startswith("[") else address
-    try:
-        ip = ipaddress.ip_address(host)
-    except ValueError:
-        return host
-    if isinstance(ip, ipaddress.IPv6Address):
-        if ip.ipv4_mapped is not None:
-            return str(ip.ipv4_mapped)
-        return str(ipaddress.IPv6Network((int(ip) >> 64 << 64, 64)))
-    return str(ip)

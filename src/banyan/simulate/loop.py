@@ -22,6 +22,10 @@ Ts = TypeVarTuple("Ts")
 # Callbacks at one instant before it is called a livelock: a thousand zones that start at once need about 10^5.
 MAX_CALLBACKS_AT_ONE_INSTANT = 5_000_000
 
+# Work takes time. A wait of less than a float can add to the time would else come round for ever; after so many
+# callbacks at one instant a millisecond has passed.
+CALLBACKS_PER_MILLISECOND = 100_000
+
 
 class DeadlockError(RuntimeError):
     """Nothing is ready, no timer is set, and what was waited for has not come."""
@@ -148,7 +152,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self.run_forever()
         finally:
             self._until = None
-        self._instant = instant
+        self._instant = max(instant, self._instant)
 
     def run_task(self, coro: Coroutine[Any, Any, T], within: float, *, context: Context | None = None) -> T:
         """The result of `coro`, which gets `within` virtual seconds.
@@ -188,6 +192,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if not handle._cancelled:
                 self.callbacks += 1
                 self._at_instant += 1
+                if self._at_instant % CALLBACKS_PER_MILLISECOND == 0:
+                    self._instant += 0.001
                 handle._run()
         if self._at_instant > MAX_CALLBACKS_AT_ONE_INSTANT:
             raise LivelockError(

@@ -1,0 +1,245 @@
+"""One zone's place in a world: its machine's clock, its disk, its bottom, its link upwards, and the process there.
+
+A process is what `serve` assembles, on this world's adapters. A crash ends it as kill -9 does: what was committed
+stays on the disk, its wires break (or hang, when the power went), its tasks never say another word that
+anybody hears. Nothing here looks into a zone: it is asked through its surface, and its disk is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import TypeVar
+
+from banyan.core.errors import Unreachable
+from banyan.core.identity import Caller
+from banyan.core.ids import code_text
+from banyan.core.journal import Line
+from banyan.core.records import Unit
+from banyan.link.memory_wire import MemoryNetwork
+from banyan.simulate.bottom import Bottom
+from banyan.simulate.clock import VirtualClock
+from banyan.simulate.faults import Disk, Weather
+from banyan.simulate.ids import SeededIds, stream
+from banyan.simulate.loop import Owner, VirtualLoop, owned
+from banyan.simulate.trace import Trace
+from banyan.store.inline import Image, InlineStore
+from banyan.zone.surface import Surface
+
+T = TypeVar("T")
+
+# Virtual seconds that a question to a zone may take.
+PATIENCE = 120.0
+# Turns that a killed process's tasks get to end; they do nothing that is heard.
+LAST_TURNS = 50
+
+
+class Ground:
+    """What all sites of one world share. `commits`, `rehearse`, `traced`: see world.World."""
+
+    def __init__(self, seed: int, *, commits: bool, rehearse: bool, traced: bool) -> None:
+        self.seed = seed
+        self.commits = commits
+        self.rehearse = rehearse
+        self.traced = traced
+        self.loop = VirtualLoop()
+        self.network = MemoryNetwork()
+        self.trace = Trace(self.loop.time)
+        self.sites: dict[str, Site] = {}
+
+
+class Site:
+    """See the module. `state` is new, running, stopped, crashed, or ended (by itself, with `ended_by`)."""
+
+    def __init__(
+        self,
+        world: Ground,
+        path: str,
+        *,
+        hosts: int,
+        guests: int,
+        offset: float,
+        rate: float,
+        like: Site | None,
+    ) -> None:
+        self.world = world
+        self.path = path
+        self.parent_path, _, self.name = path.rpartition("/")
+        if like is not None:
+            self.name, self.parent_path = like.name, like.parent_path
+        self.machine = path.replace("/", ".")
+        self.address = f"{self.machine}:8781"
+        self.clock = VirtualClock(world.loop, self.machine, offset=offset, rate=rate)
+        self.ids = SeededIds(world.seed, path)
+        self.bottom: Bottom = Bottom(hosts, guests) if like is None else Bottom(like.bottom.hosts, like.bottom.guests)
+        self.uplink = Weather()
+        self.disk = Disk(self.clock, crash=self._doomed, committed=self._committed)
+        if world.commits:
+            draws = stream(world.seed, f"disk {path}")
+            self.disk.commit = lambda: draws.uniform(0.0002, 0.003)
+        self.state = "new"
+        self.ended_by = ""
+        self.news = ""
+        self.starts = 0
+        self.restores = 0
+        self.is_clone = like is not None
+        # A link of it was tampered with: what is counted above may be anything.
+        self.deceived = False
+        self.most_hosts = self.bottom.hosts
+        self._image: Image | None = None
+        self._store: InlineStore | None = None
+        self._owner: Owner | None = None
+        self._surface: Surface | None = None
+        self._journalled = 0
+
+    # --- the process ----------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        return self.state == "running"
+
+    @property
+    def started(self) -> bool:
+        """There is something on its disk."""
+        return self._store is not None or self._image is not None
+
+    @property
+    def code(self) -> str:
+        """The code of the zone on its disk, as text; "" before its first start."""
+        row = self.peek(lambda unit: unit.self_.get()) if self.started else None
+        return "" if row is None else code_text(row.code)
+
+    def start(self, join_code: str | None = None) -> None:
+        """Starts the process on what the disk holds; with `join_code`, it joins if it has not yet."""
+        if self.running:
+            raise ValueError(f"{self.path} runs already")
+        self.starts += 1
+        self.state, self.ended_by = "running", ""
+        self._owner = Owner(self.path)
+        self._store = InlineStore(
+            SeededIds(self.world.seed, f"seal {self.path} {self.starts}"),
+            self.disk.pause,
+            image=self._image,
+            observer=self.disk.observe,
+            rehearse=self.world.rehearse,
+        )
+        self.world.trace.note(self.path, "started")
+        self.world.loop.create_task(self._run(join_code), name=self.path, context=owned(self._owner))
+        # It opens its disk and begins to listen before anything else is done to it.
+        self.world.loop.run_until(self.world.loop.time())
+
+    async def _run(self, join_code: str | None) -> None:
+        raise NotImplementedError
+
+    def crash(self, why: str, *, power: bool = False) -> None:
+        """kill -9; with `power` the machine's power goes, and nobody is told."""
+        if not self.running:
+            return
+        self.state = "crashed"
+        self.world.trace.note(self.path, "crashed", why)
+        store, owner = self._store, self._owner
+        assert store is not None
+        assert owner is not None
+        store.crash()
+        self._image = store.image()
+        self._store = self._surface = None
+        for weather in (self.uplink, *(site.uplink for site in self._children())):
+            if power:
+                weather.hang_wires()
+            else:
+                weather.break_wires("connection reset by peer")
+        self._close_listener()
+        owner.cancel()
+        self._bury(owner)
+
+    def stop(self) -> None:
+        """SIGTERM: the process says goodbye and ends."""
+        raise NotImplementedError
+
+    def discard(self) -> None:
+        """At the end of a world: nothing is left running."""
+        if self._owner is not None:
+            if self._store is not None:
+                self._store.crash()
+            self._owner.cancel()
+            self.state = "discarded"
+
+    def _doomed(self, why: str) -> None:
+        self.crash(f"killed {why}")
+
+    def _close_listener(self) -> None:
+        with suppress(Unreachable):  # it may have been killed before it began to listen
+            self.world.network.forget(self.world.network.find(self.address))
+
+    def _bury(self, owner: Owner) -> None:
+        """Looks after the tasks of a dead process until they have ended."""
+        left = [LAST_TURNS]
+
+        def look() -> None:
+            left[0] -= 1
+            if not owner.tasks:
+                return
+            if left[0] > 0:
+                self.world.loop.call_soon(look)
+                return
+            names = ", ".join(task.get_name() for task in owner.tasks)
+            self.world.loop.failures.append(f"{self.path} was killed, but these tasks ignore their end: {names}")
+
+        self.world.loop.call_soon(look)
+
+    def _children(self) -> list[Site]:
+        return [site for site in self.world.sites.values() if site.parent_path == self.path]
+
+    # --- asking ---------------------------------------------------------------------------------
+
+    def ask(self, question: Callable[[Surface, Caller], Coroutine[object, object, T]]) -> T:
+        """What the zone answers to its local administrator. Raises BanyanError; Unreachable if it does not run."""
+        surface = self._surface
+        if surface is None:
+            raise Unreachable("not-running", f"{self.path} does not run: {self.ended_by or self.state}")
+        caller = surface.local("operator", "play")
+        return self.world.loop.run_task(question(surface, caller), PATIENCE)
+
+    def peek(self, work: Callable[[Unit], T]) -> T:
+        """Reads what is committed on the disk, now and without a turn of the loop, whether or not it runs."""
+        store = self._store
+        if store is None:
+            store = InlineStore(SeededIds(0, "peek"), self.disk.pause, image=self._image)
+        self.disk.immediate = True
+        try:
+            store.read(work).send(None)
+        except StopIteration as answer:
+            result: T = answer.value
+            return result
+        finally:
+            self.disk.immediate = False
+        raise RuntimeError("a read of a simulated disk waited")
+
+    # --- the disk -------------------------------------------------------------------------------
+
+    def backup(self) -> Image:
+        """The committed database as it is now, running or not."""
+        image = self._store.image() if self._store is not None else self._image
+        if image is None:
+            raise ValueError(f"{self.path} has nothing on its disk yet")
+        return image
+
+    def replace_disk(self, image: Image) -> None:
+        """The disk of a zone that does not run becomes that copy."""
+        if self.running:
+            raise ValueError(f"{self.path} runs; crash or stop it first")
+        self._image = image
+        self.restores += 1
+        last = self.peek(lambda unit: unit.journal.last())
+        self._journalled = 0 if last is None else last.number
+
+    def _committed(self, name: str) -> None:
+        """After each commit: what it wrote into the journal goes into the trace."""
+        if not self.world.traced or self._store is None:
+            return
+        for line in self.peek(lambda unit: unit.journal.page(self._journalled, 1000, {})):
+            self._journalled = line.number
+            self._note(line)
+
+    def _note(self, line: Line) -> None:
+        self.world.trace.journal(self.path, line)

@@ -44,7 +44,7 @@ class SqlCatalogue:
 
     def _replace(self, rack: RackCode, kind: str, wanted: dict[str, tuple[str, bytes]]) -> None:
         """Writes only what differs: most scans change nothing here."""
-        known = dict(self._connection.execute(_KNOWN, {"of": rack, "sort": kind}).tuples().all())
+        known = dict(self._connection.execute(_KNOWN, {"of": rack, "sort": kind}).all())
         for gone in batches(id_ for id_ in known if id_ not in wanted):
             self._connection.execute(_DROP, {"of": rack, "sort": kind, "ids": gone})
         changed = ((id_, name, packed) for id_, (name, packed) in wanted.items() if known.get(id_) != packed)

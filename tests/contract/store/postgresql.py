@@ -1,0 +1,141 @@
+"""A private PostgreSQL for a test session: the machine's own server binary, a socket in a temporary folder.
+
+Nothing of an installed server's is touched: no port, no service, no data of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from banyan.store.location import PostgresqlServer
+from banyan.store.open import open_database
+
+SKIP = os.environ.get("BANYAN_TEST_POSTGRESQL") == "skip"  # noqa: TID251 - how a machine without a server says so
+
+_numbers = count(1)
+
+
+def binaries() -> Path:
+    """The folder of the newest server's programs. Without one the run fails: half a contract is none."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[4]))
+    if found:
+        return found[-1].parent
+    on_path = shutil.which("postgres")
+    if on_path:
+        return Path(on_path).resolve().parent
+    pytest.fail(
+        "no PostgreSQL server found (looked in /usr/lib/postgresql/*/bin and PATH): install the package "
+        "`postgresql`, or set BANYAN_TEST_POSTGRESQL=skip to test SQLite only",
+        pytrace=False,
+    )
+
+
+@dataclass(frozen=True)
+class Server:
+    folder: Path
+    process: subprocess.Popen[bytes]
+    account: dict[str, int]
+
+    def url(self, name: str) -> str:
+        return f"postgresql://banyan@/{name}?host={self.folder}"
+
+    def connect(self, name: str = "postgres") -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(self.url(name), autocommit=True)
+
+    def new_database(self, template: str = "zone_template") -> str:
+        """The URL of a database at the newest schema, nobody's yet."""
+        name = f"zone{next(_numbers)}"
+        with self.connect() as connection:
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+            )
+        return self.url(name)
+
+
+@contextmanager
+def running(*settings: str) -> Iterator[Server]:
+    programs = binaries()
+    folder = Path(tempfile.mkdtemp(prefix="banyan-pg-"))
+    account = _account()
+    if account:
+        os.chown(folder, account["user"], account["group"])
+    data = folder / "data"
+    try:
+        made = subprocess.run(
+            [programs / "initdb", "-D", data, "-U", "banyan", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            **account,
+        )
+        assert made.returncode == 0, made.stdout + made.stderr
+        options = ["listen_addresses=", f"unix_socket_directories={folder}", "max_connections=60", *settings]
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [programs / "postgres", "-D", data, *(part for option in options for part in ("-c", option))],
+                cwd=folder,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                **account,
+            )
+        server = Server(folder, process, account)
+        try:
+            subprocess.run([programs / "pg_isready", "-h", folder, "-t", "10"], stdout=subprocess.DEVNULL, check=False)
+            _wait(server)
+            yield server
+        finally:
+            # SIGQUIT is PostgreSQL's immediate shutdown: nothing of this data is wanted.
+            process.send_signal(signal.SIGQUIT)
+            process.wait(20)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def prepare(server: Server) -> None:
+    """The template that every test's database is copied from."""
+    with server.connect() as connection:
+        connection.execute("CREATE DATABASE zone_template")
+    open_database(PostgresqlServer(server.url("zone_template"))).dispose()
+
+
+def _wait(server: Server) -> None:
+    for _ in range(200):
+        if server.process.poll() is not None:
+            break
+        try:
+            server.connect().close()
+        except psycopg.OperationalError:
+            # A connection attempt is the pause as well: the kernel refuses it until the socket is there.
+            subprocess.run(["sleep", "0.05"], check=True)
+        else:
+            return
+    raise AssertionError((server.folder / "log").read_text())
+
+
+def _account() -> dict[str, int]:
+    """PostgreSQL refuses to run as root: then it runs as its own user, or as nobody."""
+    if os.geteuid() != 0:
+        return {}
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return {"user": entry.pw_uid, "group": entry.pw_gid}
+    pytest.fail("running as root, and there is neither a user postgres nor nobody to run the server as")

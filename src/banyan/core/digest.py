@@ -175,6 +175,8 @@ class Counter:
 @lru_cache(maxsize=16_384)
 def counter(key: str) -> Counter | None:
     """What `key` counts; None for a key of another version, or one too long. A state that we do not know is OTHER."""
+    if "\0" in key:
+        return None
     if key in _ALONE:
         return Counter("", key)
     head, _, rest = key.partition(":")

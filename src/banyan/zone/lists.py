@@ -81,6 +81,11 @@ def check_query(kind: str, filters: Mapping[str, str], limit: int) -> int:
     for key in filters:
         if key not in known:
             raise BadInput("bad-filter", f"{kind} can be filtered by {', '.join(known)}, not by {key[:40]!r}")
+    return check_limit(limit)
+
+
+def check_limit(limit: int) -> int:
+    """The rows of one page: at least one, at most MAX_LIMIT. Raises BadInput("bad-limit")."""
     if limit < 1:
         raise BadInput("bad-limit", f"limit must be from 1 to {MAX_LIMIT}, got {limit}")
     return min(limit, MAX_LIMIT)

@@ -181,10 +181,10 @@ class Members:
 
     @property
     def reason(self) -> str:
-        """Of the racks that do not answer, at most three; "" when all do."""
+        """Of the racks that do not answer, at most three and 1,000 characters; "" when all do."""
         down = [m.rack for m in self._racks.values() if m.rack.health is RackHealth.UNAVAILABLE]
         said = "; ".join(f"rack {rack.name}: {rack.reason}" for rack in down[:3])
-        return said + (f"; and {len(down) - 3} more" if len(down) > 3 else "")
+        return said[:980] + (f"; and {len(down) - 3} more" if len(down) > 3 else "")
 
     def _touch(self) -> None:
         self.version += 1

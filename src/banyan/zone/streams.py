@@ -29,6 +29,7 @@ from banyan.zone.uses import Project, Uses
 # Digests kept to make changes from. A parent answers each report, so it is seldom more than one behind.
 HISTORY = 16
 MAX_USES = 1_000
+MAX_REASON = 1_000
 
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -187,7 +188,7 @@ def child_row(child: Child, parent: ZoneCode, entry: bytes, signature: bytes) ->
         str(child.state),
         str(child.health),
         str(child.admin),
-        child.health_reason or child.admin_reason,
+        (child.health_reason or child.admin_reason)[:MAX_REASON],
         round(child.heard_at * 1000) if child.heard_at is not None else 0,
         dict(child.labels),
     )

@@ -55,6 +55,16 @@ class Tree:
         self._via: dict[ZoneCode, set[ZoneCode]] = {}
         self._sorted: list[tuple[str, Node]] | None = None
 
+    def move(self, root: ZoneCode, path: str) -> None:
+        """Takes another own code or path; the zones below keep their places."""
+        if root != self.root:
+            if self._below.get(self.root):
+                raise ValueError("a zone that has children keeps its code")
+            self.root = root
+        if path != self.path:
+            self.path = path
+            self._sorted = None
+
     def __len__(self) -> int:
         return len(self._nodes)
 

@@ -19,6 +19,7 @@ Project = tuple[int, str]
 
 MAX_PROJECTS = 50_000
 OTHERS = "*"
+MAX_TEXT = 255
 
 
 def project(row: UseRow) -> Project:
@@ -41,7 +42,7 @@ class _Total:
         self.memory_mib += sign * row.memory_mib
         self.disk_gib += sign * row.disk_gib
         if sign > 0 and row.name:
-            self.name = row.name
+            self.name = row.name[:MAX_TEXT].replace("\0", "")
 
 
 class Uses:
@@ -76,7 +77,7 @@ class Uses:
                 del mine[key]
                 self._tidy(before[1])
             if row.guests > 0:
-                counted = key if key in self._totals or len(self._totals) < self._limit else self._others
+                counted = key if self._has_room(key) else self._others
                 if counted not in self._totals:
                     self._totals[counted] = _Total()
                     self._sorted = None
@@ -107,6 +108,12 @@ class Uses:
             self._sorted = sorted(self._totals)
         start = bisect_right(self._sorted, after) if after is not None else 0
         return [self.total(key) for key in self._sorted[start : start + limit]]
+
+    def _has_room(self, key: Project) -> bool:
+        """A project of its own row: there is room, and its id may travel (link/codec.py: no long text, no NUL)."""
+        return key in self._totals or (
+            len(self._totals) < self._limit and len(key[1]) <= MAX_TEXT and "\0" not in key[1]
+        )
 
     def _tidy(self, key: Project) -> None:
         if not self._totals[key].members:

@@ -1,0 +1,259 @@
+"""How strangers and people get in: join codes, policy rules, known keys, API tokens, and the CA's rotation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from banyan.core.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated
+from banyan.core.identity import Caller, Role
+from banyan.core.ids import check_label
+from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord, Verdict
+from banyan.core.ports import Ids, Store
+from banyan.core.records import Unit
+from banyan.core.secret import Secret
+from banyan.core.time import Wall, iso
+from banyan.core.zone import Mode
+from banyan.trust import signed_tokens, tokens
+from banyan.zone import present
+from banyan.zone.own import Own
+from banyan.zone.views import CodeCreated, CodeView, KnownKeyView, RuleView, TokenCreated, TokenView
+
+MAX_RULES = 1000
+MAX_LIFE = 366 * 86_400.0
+MAX_TEXT = 255
+
+
+class Access:
+    """Every call has been authorised by `Zone`; what it makes is never more than its caller has."""
+
+    def __init__(self, own: Own, store: Store, ids: Ids, addresses: tuple[str, ...]) -> None:
+        self._own = own
+        self._store = store
+        self._ids = ids
+        self._addresses = addresses
+        self._revoked: set[str] = set()
+
+    async def load(self) -> None:
+        """Remembers which tokens are revoked, so that a check needs no store."""
+        after: str | None = None
+        while True:
+            rows = await self._store.read(lambda unit, a=after: unit.tokens.page(a, 1000))  # type: ignore[misc]
+            self._revoked.update(row.id for row in rows if row.revoked)
+            if len(rows) < 1000:
+                return
+            after = rows[-1].id
+
+    # --- join codes -----------------------------------------------------------------------------
+
+    async def create_code(
+        self,
+        caller: Caller,
+        *,
+        name: str,
+        driver: str,
+        labels: Mapping[str, str],
+        uses: int | None,
+        expires: float,
+        mode: str,
+        replace: bool,
+    ) -> CodeCreated:
+        now = self._own.wall()
+        code, record = tokens.mint(
+            addresses=self._addresses,
+            pin=self._own.authority.row.fingerprint,
+            now=now,
+            expires=Wall(now + life(expires)),
+            id=self._ids.token(tokens.ID_SIZE),
+            secret=Secret(self._ids.token(tokens.SECRET_SIZE)),
+            uses=uses,
+            name=pattern(name, "name"),
+            driver=pattern(driver, "driver"),
+            labels=labels,
+            mode=mode_of(mode),
+            replace=replace,
+            created_by=caller.subject,
+            epoch=self._own.row.epoch,
+        )
+        facts = {"name": record.name, "uses": str(uses or "unlimited"), "expires": iso(record.expires)}
+        event = self._own.event("code-created", record.id, f"for zones named {record.name}", caller, **facts)
+
+        def work(unit: Unit) -> None:
+            # Codes that ended are of no use to anybody; a month later nobody asks about them either.
+            unit.codes.sweep(Wall(now - 30 * 86_400.0))
+            unit.codes.put(record)
+            self._own.write(unit, event)
+
+        await self._store.write("code.created", work)
+        return CodeCreated(record.id, code.encode().reveal().decode(), iso(record.expires))
+
+    async def codes(self, marker: str, limit: int) -> tuple[CodeView, ...]:
+        rows = await self._store.read(lambda unit: unit.codes.page(marker or None, limit))
+        return tuple(present.code(row) for row in rows)
+
+    async def revoke_code(self, caller: Caller, id: str) -> None:
+        def work(unit: Unit) -> CodeRecord:
+            row = unit.codes.get(id)
+            if row is None:
+                raise NotFound("no-code", f"there is no join code {id[:40]!r}; `banyan code list` shows all")
+            unit.codes.put(replace(row, revoked=True))
+            self._own.write(unit, self._own.event("code-revoked", id, "serves nobody any more", caller))
+            return row
+
+        await self._store.write("code.revoked", work)
+
+    # --- policy ---------------------------------------------------------------------------------
+
+    async def rules(self) -> tuple[RuleView, ...]:
+        return tuple(present.rule(row) for row in await self._store.read(lambda unit: unit.rules.all()))
+
+    async def put_rule(self, caller: Caller, view: RuleView) -> RuleView:
+        rule = Rule(
+            id=view.id or self._ids.token(5).hex(),
+            priority=view.priority,
+            verifier=pattern(view.verifier, "verifier"),
+            name=pattern(view.name, "name"),
+            driver=pattern(view.driver, "driver"),
+            labels={key: pattern(value, f"label {key}") for key, value in view.labels.items()},
+            verdict=verdict_of(view.verdict),
+            set_labels=dict(check_label(key, value) for key, value in view.set_labels.items()),
+            mode=mode_of(view.mode),
+            reason=view.reason[:MAX_TEXT],
+        )
+        if len(rule.id) > 63 or not rule.id.replace("-", "").isalnum():
+            raise BadInput("bad-rule", f"a rule's id is 1 to 63 letters, digits and hyphens, got {rule.id[:80]!r}")
+
+        def work(unit: Unit) -> None:
+            if len(unit.rules.all()) >= MAX_RULES and all(r.id != rule.id for r in unit.rules.all()):
+                raise Conflict("too-many-rules", f"a zone keeps at most {MAX_RULES} rules; patterns can join several")
+            unit.rules.put(rule)
+            text = f"{rule.verdict} zones named {rule.name}"
+            self._own.write(unit, self._own.event("rule-set", rule.id, text, caller, priority=str(rule.priority)))
+
+        await self._store.write("rule.set", work)
+        return present.rule(rule)
+
+    async def delete_rule(self, caller: Caller, id: str) -> None:
+        def work(unit: Unit) -> None:
+            if all(rule.id != id for rule in unit.rules.all()):
+                raise NotFound("no-rule", f"there is no rule {id[:63]!r}; `banyan rule list` shows all")
+            unit.rules.delete(id)
+            self._own.write(unit, self._own.event("rule-deleted", id, "no longer asked", caller))
+
+        await self._store.write("rule.deleted", work)
+
+    async def known_keys(self) -> tuple[KnownKeyView, ...]:
+        return tuple(present.known_key(row) for row in await self._store.read(lambda unit: unit.known_keys.all()))
+
+    async def put_known_key(self, caller: Caller, view: KnownKeyView) -> KnownKeyView:
+        key = KnownKey(
+            fingerprint=fingerprint_of(view.fingerprint),
+            name=pattern(view.name, "name"),
+            labels=dict(check_label(k, v) for k, v in view.labels.items()),
+            mode=mode_of(view.mode),
+            replace=view.replace,
+            created_by=caller.subject,
+        )
+
+        def work(unit: Unit) -> None:
+            unit.known_keys.put(key)
+            text = f"may join as {key.name}"
+            self._own.write(unit, self._own.event("key-listed", key.fingerprint.hex()[:16], text, caller))
+
+        await self._store.write("key.listed", work)
+        return present.known_key(key)
+
+    async def delete_known_key(self, caller: Caller, text: str) -> None:
+        fingerprint = fingerprint_of(text)
+
+        def work(unit: Unit) -> None:
+            if unit.known_keys.get(fingerprint) is None:
+                raise NotFound("no-key", f"key {text[:16]} is not listed; `banyan key list` shows all")
+            unit.known_keys.delete(fingerprint)
+            self._own.write(unit, self._own.event("key-unlisted", fingerprint.hex()[:16], "may not join", caller))
+
+        await self._store.write("key.unlisted", work)
+
+    # --- tokens ---------------------------------------------------------------------------------
+
+    async def create_token(self, caller: Caller, subject: str, role: Role, under: str, expires: float) -> TokenCreated:
+        now = self._own.wall()
+        id = self._ids.token(8).hex()
+        until = Wall(int(now + life(expires)))
+        claims = signed_tokens.TokenClaims(self._own.code, subject, role, under, id, now, until)
+        issued = signed_tokens.issue(self._own.token_seed, claims)
+        record = TokenRecord(id, subject, role.name.lower(), under, now, until, created_by=caller.subject)
+        facts = {"role": record.role, "under": under, "expires": iso(until)}
+
+        def work(unit: Unit) -> None:
+            unit.tokens.put(record)
+            self._own.write(unit, self._own.event("token-created", id, f"for {subject}", caller, **facts))
+
+        await self._store.write("token.created", work)
+        return TokenCreated(id, issued.reveal().decode(), record.role, under, iso(until))
+
+    async def tokens(self, marker: str, limit: int) -> tuple[TokenView, ...]:
+        rows = await self._store.read(lambda unit: unit.tokens.page(marker or None, limit))
+        return tuple(present.token(row) for row in rows)
+
+    async def revoke_token(self, caller: Caller, id: str) -> None:
+        def work(unit: Unit) -> None:
+            row = unit.tokens.get(id)
+            if row is None:
+                raise NotFound("no-token", f"there is no token {id[:40]!r}; `banyan token list` shows all")
+            unit.tokens.put(replace(row, revoked=True))
+            self._own.write(unit, self._own.event("token-revoked", id, f"of {row.subject}", caller))
+
+        await self._store.write("token.revoked", work)
+        self._revoked.add(id)
+
+    def authenticate(self, bearer: str, address: str, request: str) -> Caller:
+        """Raises Unauthenticated, with one text for all that is wrong with a signature."""
+        keys = (signed_tokens.TokenKey(self._own.code, self._own.token_public),)
+        claims = signed_tokens.verify(bearer, keys, self._own.wall())
+        if claims.id in self._revoked:
+            raise Unauthenticated("token-revoked", f"token {claims.id} was revoked; ask for a new one")
+        return Caller(f"token:{claims.subject}", claims.role, self._own.code, claims.under, claims.id, address, request)
+
+
+def life(seconds: float) -> float:
+    if not 1 <= seconds <= MAX_LIFE:
+        raise BadInput("bad-lifetime", f"expires must be from 1 s to {MAX_LIFE / 86400:.0f} days, got {seconds:g} s")
+    return seconds
+
+
+def pattern(text: str, what: str) -> str:
+    if not 1 <= len(text) <= MAX_TEXT or not text.isprintable():
+        raise BadInput("bad-pattern", f"the pattern for {what} is 1 to {MAX_TEXT} printable characters; * matches any")
+    return text
+
+
+def mode_of(text: str) -> Mode:
+    try:
+        return Mode(text)
+    except ValueError as error:
+        raise BadInput("bad-mode", f"mode is observe, place or protect, got {text[:40]!r}") from error
+
+
+def verdict_of(text: str) -> Verdict:
+    try:
+        return Verdict(text)
+    except ValueError as error:
+        raise BadInput("bad-rule", f"a rule's verdict is admit, quarantine or refuse, got {text[:40]!r}") from error
+
+
+def fingerprint_of(text: str) -> bytes:
+    cleaned = text.replace(":", "").strip().lower()
+    try:
+        value = bytes.fromhex(cleaned)
+    except ValueError:
+        value = b""
+    if len(value) != 32:
+        raise BadInput("bad-fingerprint", "a fingerprint is 64 hexadecimal digits (`banyan status` shows a zone's)")
+    return value
+
+
+def within(caller: Caller, role: Role, under: str) -> None:
+    """Raises Refused unless `caller` has at least that role over that subtree."""
+    if not caller.may(role, under):
+        raise Refused("forbidden", f"you may give at most your own role ({caller.role.name.lower()}) and subtree")

@@ -1,0 +1,540 @@
+"""What can be asked of a zone, authorised and answered: the implementation of zone.surface.Surface.
+
+Views read memory or one page of the store; commands go to commands/; what concerns a zone further down is
+carried to it hop by hop with the caller (`answer` is the other end of that). No state of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from banyan import __version__
+from banyan.core.digest import Digest, flatten, unflatten
+from banyan.core.errors import BadInput, BanyanError, Conflict, NotFound, Refused, Unreachable
+from banyan.core.identity import Caller, Role
+from banyan.core.ids import ZoneCode, code_text, join_path
+from banyan.core.messages import (
+    CallerInfo,
+    CommandCall,
+    CommandReply,
+    Page,
+    PageQuery,
+    Request,
+    UsageQuery,
+    UsageReply,
+)
+from banyan.core.time import Mono, iso
+from banyan.core.zone import Health
+from banyan.zone import lists, present
+from banyan.zone.authorise import below_issuer, check
+from banyan.zone.commands.access import within
+from banyan.zone.commands.zones import check_word
+from banyan.zone.tree import Node
+from banyan.zone.views import (
+    CodeCreated,
+    CodeView,
+    KnownKeyView,
+    PageView,
+    RackView,
+    RuleView,
+    StatusView,
+    TokenCreated,
+    TokenView,
+    UplinkView,
+    UsageView,
+    UseView,
+    ZoneView,
+)
+from banyan.zone.zone import Zone
+
+# Names of unknown zones that a usage view lists.
+MAX_NAMED = 100
+
+# How soon a follower of the journal sees a new line, seconds.
+FOLLOW = 0.5
+
+_SORTS = ("path", "used", "hosts", "servers", "as_of", "health")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The zone that a person means: its code, whole path, and the direct child it is reached through."""
+
+    code: ZoneCode
+    path: str
+    via: Node | None
+
+
+class Front:
+    """core: every public method authorises first. See zone/surface.py for what each takes and raises."""
+
+    def __init__(self, zone: Zone) -> None:
+        self._zone = zone
+        zone.answer = self.answer
+        self._journal_number = 0
+
+    # --- callers --------------------------------------------------------------------------------
+
+    async def authenticate(self, bearer: str, address: str, request: str) -> Caller:
+        return self._zone.access.authenticate(bearer, address, request)
+
+    def local(self, user: str, request: str) -> Caller:
+        return Caller(f"{user}@local", Role.ADMIN, self._zone.own.code, request=request)
+
+    async def refused(self, caller: Caller | None, address: str, what: str, error: str) -> None:
+        zone = self._zone
+        if not zone.children.refusals.may_write(zone.clock.now()):
+            return
+        who = caller or Caller("stranger", Role.VIEWER, zone.own.code, address=address)
+        event = zone.own.event("request-refused", what[:200], error[:500], who, "refused")
+        await zone.store.write("request.refused", lambda unit: zone.own.write(unit, event))
+
+    def _relative(self, caller: Caller, path: str) -> str:
+        zone = self._zone
+        return below_issuer(path, zone.tree.path, zone.own.code, zone.ancestors(), caller.issuer)
+
+    def _target(self, caller: Caller, text: str, needed: Role) -> Target:
+        """Resolves and authorises. What the caller may not see is not found."""
+        zone = self._zone
+        code = zone.tree.resolve(text)
+        path = zone.tree.path_of(code)
+        check(caller, needed, self._relative(caller, path), text or zone.tree.path)
+        node = zone.tree.get(code)
+        return Target(code, path, None if node is None else zone.tree.get(node.via))
+
+    def _here(self, caller: Caller, needed: Role) -> None:
+        self._target(caller, "", needed)
+
+    # --- views ----------------------------------------------------------------------------------
+
+    async def status(self, caller: Caller) -> StatusView:
+        self._here(caller, Role.VIEWER)
+        zone = self._zone
+        own = zone.own
+        racks = await self.page(caller, "racks", "", {"_own": "yes"}, "", lists.MAX_LIMIT)
+        last = await zone.store.read(lambda unit: unit.journal.last())
+        now = own.wall()
+        digest = zone.members.fold()
+        return StatusView(
+            name=own.name,
+            path=zone.tree.path,
+            code=code_text(own.code),
+            version=__version__,
+            epoch=own.row.epoch,
+            time=iso(now),
+            time_offset=round(own.row.time.offset, 3),
+            uplinks=tuple(self._uplink(up_id) for up_id in sorted(zone.ups)),
+            children=present.totals(digest),
+            racks=tuple(msgspec.json.decode(item, type=RackView) for item in racks.items),
+            ca_fingerprint=own.authority.row.fingerprint.hex(),
+            ca_until=iso(own.authority.row.not_after),
+            public_key=own.fingerprint.hex(),
+            journal=0 if last is None else last.number,
+            restored_at=present.when(own.row.restored_at),
+            ready=all(loop.last_error == "" for loop in zone.loops.values()),
+            reason="; ".join(f"{name}: {loop.last_error}" for name, loop in zone.loops.items() if loop.last_error),
+        )
+
+    def _uplink(self, id: int) -> UplinkView:
+        zone = self._zone
+        up = zone.ups[id]
+        side, row = up.side, up.side.row
+        sent, received = up.runner.traffic()
+        until = None
+        if side.lease is not None:
+            until = present.when(zone.own.wall() + side.lease.sent_at + side.lease.lease - zone.clock.now())
+        return UplinkView(
+            parent=row.parent_name,
+            addresses=row.addresses,
+            state=side.state,
+            reason=side.reason,
+            home=row.home,
+            path=row.path,
+            lease_until=until,
+            certificate_until=present.when(side.certificate_until()),
+            bytes_sent=sent,
+            bytes_received=received,
+        )
+
+    async def usage(self, caller: Caller, path: str) -> UsageView:
+        target = self._target(caller, path, Role.VIEWER)
+        zone = self._zone
+        digest = await self._digest(caller, target)
+        names = tuple(
+            shown for shown, node in zone.tree.all() if self._unheard(node) and self._inside(shown, target.path)
+        )
+        return present.usage(digest, target.path, zone.own.wall(), names[:MAX_NAMED])
+
+    async def _digest(self, caller: Caller, target: Target) -> Digest:
+        zone = self._zone
+        if target.via is None:
+            return zone.members.fold()
+        if target.via.code == target.code:
+            return zone.members.child_digest(target.code)
+        body = await self._ask(caller, target, "usage", msgspec.msgpack.encode(UsageQuery(self._beyond(target))))
+        reply = msgspec.msgpack.decode(body, type=UsageReply)
+        return unflatten(reply.counters)
+
+    def _unheard(self, node: Node) -> bool:
+        return self._zone.tree.effective(node).health in (Health.LOST, Health.SUSPECT)
+
+    @staticmethod
+    def _inside(path: str, subtree: str) -> bool:
+        return path.startswith(subtree + "/")
+
+    async def zones(
+        self, caller: Caller, path: str, filters: Mapping[str, str], sort: str, marker: str, limit: int
+    ) -> PageView:
+        target = self._target(caller, path, Role.VIEWER)
+        limit = lists.check_limit(limit)
+        tree = self._zone.tree
+        views = [
+            self._view(node)
+            for shown, node in tree.all()
+            if self._inside(shown, target.path) and self._matches(tree.effective(node), filters)
+        ]
+        key = sort.removeprefix("-") or "path"
+        if key not in _SORTS:
+            raise BadInput("bad-sort", f"zones can be sorted by {', '.join(_SORTS)}, got {sort[:40]!r}")
+        if key != "path" or sort.startswith("-"):
+            views.sort(key=lambda view: _sort_key(view, key), reverse=sort.startswith("-"))
+        begin = _begin(views, marker)
+        chosen = views[begin : begin + limit]
+        more = chosen[-1].path if begin + limit < len(views) else ""
+        return PageView(tuple(msgspec.Raw(msgspec.json.encode(view)) for view in chosen), more)
+
+    @staticmethod
+    def _matches(node: Node, filters: Mapping[str, str]) -> bool:
+        labels = dict(node.labels)
+        for key, wanted in filters.items():
+            match key:
+                case "health" | "state" | "admin" | "version":
+                    if str(getattr(node, key)) not in wanted.split(","):
+                        return False
+                case "name":
+                    if not fnmatchcase(node.name, wanted):
+                        return False
+                case _ if key.startswith("label."):
+                    if key[6:] not in labels or not fnmatchcase(labels[key[6:]], wanted):
+                        return False
+                case _:
+                    raise BadInput(
+                        "bad-filter",
+                        "zones can be filtered by health, state, admin, version, name and label.KEY, "
+                        f"not by {key[:40]!r}",
+                    )
+        return True
+
+    def _view(self, node: Node) -> ZoneView:
+        zone = self._zone
+        live = zone.roster.live.get(node.code)
+        digest, lease = None, None
+        if live is not None:
+            digest = unflatten(zone.members.child_counters(node.code))
+            lease = live.terms.lease
+        through = zone.roster.live.get(node.via)
+        if through is not None and through.heard is not None and zone.tree.effective(node).health is Health.ALIVE:
+            # Whoever vouches for it was heard then, and would have said so if it were not alive.
+            node = replace(node, as_of=zone.own.wall() - (zone.clock.now() - through.heard))
+        return present.zone(zone.tree, node, None if live is None else live.child, digest, lease)
+
+    async def zone(self, caller: Caller, path: str) -> ZoneView:
+        target = self._target(caller, path, Role.VIEWER)
+        node = self._zone.tree.get(target.code)
+        if node is None:
+            raise BadInput("own-zone", f"{target.path} is this zone itself; `banyan status` shows it")
+        return self._view(node)
+
+    async def page(
+        self, caller: Caller, kind: str, path: str, filters: Mapping[str, str], marker: str, limit: int
+    ) -> PageView:
+        target = self._target(caller, path, Role.VIEWER)
+        if kind in ("journal", "use"):
+            if target.via is not None:
+                raise BadInput("own-zone", f"{kind} is kept by each zone for itself; ask {target.path} directly")
+            return await (self._journal if kind == "journal" else self._use)(filters, marker, limit)
+        if kind not in lists.FILTERS:
+            raise BadInput("bad-kind", f"lists are {', '.join(lists.FILTERS)}, use and journal; got {kind[:40]!r}")
+        page = await self._page(caller, target, PageQuery(kind, "", dict(filters), marker, limit))
+        return PageView(tuple(msgspec.Raw(row) for row in page.rows), page.marker, page.absent)
+
+    async def _page(self, caller: Caller, target: Target, query: PageQuery) -> Page:
+        if target.via is not None:
+            beyond = msgspec.structs.replace(query, target=self._beyond(target))
+            return msgspec.msgpack.decode(
+                await self._ask(caller, target, "page", msgspec.msgpack.encode(beyond)), type=Page
+            )
+        zone = self._zone
+        filters = dict(query.filters)
+        own_only = filters.pop("_own", "") == "yes"
+        below = [] if own_only else self._below(caller, query.kind)
+        return await lists.page(
+            query.kind, zone.tree.path, zone.store, zone.rack_rows(), below, filters, query.marker, query.limit
+        )
+
+    def _below(self, caller: Caller, kind: str) -> list[lists.Below]:
+        """Children that may hold rows of that kind, by name. What holds no host is not asked for hosts."""
+        zone = self._zone
+        found = []
+        for live in sorted(zone.roster.live.values(), key=lambda one: one.child.name):
+            child = live.child
+            counters = zone.members.child_counters(child.code)
+            held = any(key[1:2] in ("h", "g") for key in counters)
+            if kind != "racks" and not held and child.health is Health.ALIVE:
+                continue
+            path = join_path(zone.tree.path, child.name)
+            target = Target(child.code, path, zone.tree.get(child.code))
+
+            async def ask(query: PageQuery, target: Target = target) -> Page:
+                return await self._page(caller, target, query)
+
+            found.append(lists.Below(child.name, path, live.session is not None, ask))
+        return found
+
+    async def _journal(self, filters: Mapping[str, str], marker: str, limit: int) -> PageView:
+        known = ("kind", "target", "actor", "outcome")
+        if any(key not in known for key in filters):
+            raise BadInput("bad-filter", f"the journal can be filtered by {', '.join(known)}")
+        if marker and not marker.isdigit():
+            raise BadInput("bad-marker", "the journal's marker is the number of the last line seen")
+        limit = lists.check_limit(limit)
+        rows = await self._zone.store.read(lambda unit: unit.journal.page(int(marker or 0), limit, filters))
+        items = tuple(msgspec.Raw(msgspec.json.encode(present.line(row))) for row in rows)
+        return PageView(items, str(rows[-1].number) if len(rows) == limit else "")
+
+    async def _use(self, filters: Mapping[str, str], marker: str, limit: int) -> PageView:
+        if filters:
+            raise BadInput("bad-filter", "use takes no filters")
+        issuer, _, project = marker.partition(":")
+        if marker and not issuer.isdigit():
+            raise BadInput("bad-marker", "the marker must be the `marker` of the page before, unchanged")
+        limit = lists.check_limit(limit)
+        rows = self._zone.streams.uses.page((int(issuer), project) if marker else None, limit)
+        views = [
+            UseView(code_text(r.issuer), r.project, r.name, r.guests, r.vcpu, r.memory_mib, r.disk_gib) for r in rows
+        ]
+        more = f"{rows[-1].issuer}:{rows[-1].project}" if len(rows) == limit else ""
+        return PageView(tuple(msgspec.Raw(msgspec.json.encode(view)) for view in views), more)
+
+    # --- commands -------------------------------------------------------------------------------
+
+    async def command(self, caller: Caller, name: str, path: str, arguments: Mapping[str, str]) -> ZoneView:
+        target = self._target(caller, path, check_word(name, arguments))
+        zone = self._zone
+        if target.via is None and name == "zone.rescan":
+            for racked in zone.racks.values():
+                racked.inventory.rescan()
+                zone.loops[racked.inventory.name].signal()
+            return self._myself()
+        if target.via is None:
+            parent = zone.home()
+            at = parent.parent_name if parent is not None and parent.parent_name else "no parent of its own"
+            raise Conflict("own-zone", f"{target.path} is this zone itself, which has {at}; say this at its parent")
+        if target.via.code != target.code or name == "zone.rescan":
+            call = CommandCall(name, self._beyond(target), dict(arguments))
+            body = await self._ask(caller, target, "command", msgspec.msgpack.encode(call))
+            return msgspec.json.decode(msgspec.msgpack.decode(body, type=CommandReply).body, type=ZoneView)
+        before = zone.tree.get(target.code)
+        await zone.words.apply(caller, name, target.code, arguments)
+        node = zone.tree.get(target.code)
+        if node is not None:
+            return self._view(node)
+        assert before is not None
+        return msgspec.structs.replace(self._gone(before, target.path), state="retired", health="gone")
+
+    def _gone(self, node: Node, path: str) -> ZoneView:
+        return ZoneView(
+            node.name, path, code_text(node.code), node.state, node.health, node.admin, "", node.version, None
+        )
+
+    def _myself(self) -> ZoneView:
+        zone = self._zone
+        own = zone.own
+        return ZoneView(
+            own.name, zone.tree.path, code_text(own.code), "ready", "alive", "enabled", "", __version__, iso(own.wall())
+        )
+
+    async def create_code(
+        self,
+        caller: Caller,
+        *,
+        name: str,
+        driver: str,
+        labels: Mapping[str, str],
+        uses: int | None,
+        expires: float,
+        mode: str,
+        replace: bool,
+    ) -> CodeCreated:
+        self._here(caller, Role.ADMIN if replace else Role.OPERATOR)
+        return await self._zone.access.create_code(
+            caller, name=name, driver=driver, labels=labels, uses=uses, expires=expires, mode=mode, replace=replace
+        )
+
+    async def codes(self, caller: Caller, marker: str, limit: int) -> tuple[CodeView, ...]:
+        self._here(caller, Role.OPERATOR)
+        return await self._zone.access.codes(marker, lists.check_limit(limit))
+
+    async def revoke_code(self, caller: Caller, id: str) -> None:
+        self._here(caller, Role.OPERATOR)
+        await self._zone.access.revoke_code(caller, id)
+
+    async def create_token(self, caller: Caller, subject: str, role: Role, under: str, expires: float) -> TokenCreated:
+        target = self._target(caller, under, Role.OPERATOR)
+        relative = self._relative(caller, target.path)
+        within(caller, role, relative)
+        return await self._zone.access.create_token(caller, subject, role, relative, expires)
+
+    async def tokens(self, caller: Caller, marker: str, limit: int) -> tuple[TokenView, ...]:
+        self._here(caller, Role.ADMIN)
+        return await self._zone.access.tokens(marker, lists.check_limit(limit))
+
+    async def revoke_token(self, caller: Caller, id: str) -> None:
+        self._here(caller, Role.ADMIN)
+        await self._zone.access.revoke_token(caller, id)
+
+    async def rules(self, caller: Caller) -> tuple[RuleView, ...]:
+        self._here(caller, Role.VIEWER)
+        return await self._zone.access.rules()
+
+    async def put_rule(self, caller: Caller, rule: RuleView) -> RuleView:
+        self._here(caller, Role.ADMIN)
+        return await self._zone.access.put_rule(caller, rule)
+
+    async def delete_rule(self, caller: Caller, id: str) -> None:
+        self._here(caller, Role.ADMIN)
+        await self._zone.access.delete_rule(caller, id)
+
+    async def known_keys(self, caller: Caller) -> tuple[KnownKeyView, ...]:
+        self._here(caller, Role.VIEWER)
+        return await self._zone.access.known_keys()
+
+    async def put_known_key(self, caller: Caller, key: KnownKeyView) -> KnownKeyView:
+        self._here(caller, Role.ADMIN)
+        return await self._zone.access.put_known_key(caller, key)
+
+    async def delete_known_key(self, caller: Caller, fingerprint: str) -> None:
+        self._here(caller, Role.ADMIN)
+        await self._zone.access.delete_known_key(caller, fingerprint)
+
+    async def rotate_authority(self, caller: Caller, leaked: bool) -> StatusView:
+        self._here(caller, Role.ADMIN)
+        await self._zone.certificates.rotate(caller, leaked=leaked)
+        return await self.status(caller)
+
+    async def release(self, caller: Caller) -> StatusView:
+        self._here(caller, Role.ADMIN)
+        await self._zone.own.release(caller)
+        return await self.status(caller)
+
+    async def leave(self, caller: Caller, apply: bool) -> PageView:
+        self._here(caller, Role.ADMIN)
+        rows = [
+            {"kind": "uplink", "name": up.side.row.path or ", ".join(up.side.row.addresses), "then": "forgotten"}
+            for up in self._zone.ups.values()
+        ]
+        rows += [
+            {"kind": "rack", "name": racked.name, "then": "stays; Banyan made nothing in it"}
+            for racked in self._zone.racks.values()
+        ]
+        if apply:
+            await self._zone.leave(caller)
+        return PageView(tuple(msgspec.Raw(msgspec.json.encode(row)) for row in rows))
+
+    # --- carried further ------------------------------------------------------------------------
+
+    def _beyond(self, target: Target) -> str:
+        """The target's path relative to the direct child it is reached through."""
+        assert target.via is not None
+        return target.path.removeprefix(self._zone.tree.path_of(target.via.code)).strip("/")
+
+    async def _ask(self, caller: Caller, target: Target, verb: str, body: bytes) -> bytes:
+        """Asks the direct child on the way to the target. Raises what it answers, or Unreachable."""
+        assert target.via is not None
+        zone = self._zone
+        live = zone.roster.live.get(target.via.code)
+        session = None if live is None else live.session
+        if session is None:
+            raise Unreachable(
+                "member-unreachable",
+                f"{zone.tree.path_of(target.via.code)} has no session now, so {target.path} cannot be asked; "
+                "nothing was done",
+                transient=True,
+            )
+        info = CallerInfo(
+            caller.subject, int(caller.role), caller.issuer, caller.under, caller.token, caller.address, caller.request
+        )
+        answer = await session.request(verb, body, info, zone.settings.replies)
+        if answer.error:
+            raise _as_error(answer.status, answer.error, answer.text)
+        return answer.body
+
+    async def answer(self, request: Request, caller: Caller) -> bytes:
+        """A parent's request, for this zone or one below. Bodies as in core/messages.py."""
+        zone = self._zone
+        decode, encode = msgspec.msgpack.decode, msgspec.msgpack.encode
+        match request.verb:
+            case "page":
+                query = decode(request.body, type=PageQuery)
+                target = self._target(caller, join_path(zone.tree.path, query.target), Role.VIEWER)
+                return encode(await self._page(caller, target, msgspec.structs.replace(query, target="")))
+            case "usage":
+                wanted = decode(request.body, type=UsageQuery)
+                target = self._target(caller, join_path(zone.tree.path, wanted.target), Role.VIEWER)
+                return encode(UsageReply(flatten(await self._digest(caller, target))))
+            case "command":
+                call = decode(request.body, type=CommandCall)
+                view = await self.command(caller, call.name, join_path(zone.tree.path, call.target), call.arguments)
+                return encode(CommandReply(msgspec.json.encode(view)))
+            case _:
+                raise BadInput("bad-verb", f"this version answers page, usage and command, not {request.verb[:40]!r}")
+
+    # --- followers ------------------------------------------------------------------------------
+
+    def metrics(self) -> Mapping[str, float]:
+        return self._zone.metrics()
+
+    def journal_number(self) -> int:
+        return max(self._journal_number, self._zone.own.journal_hint)
+
+    async def journal_grew(self, number: int) -> None:
+        clock = self._zone.clock
+        while self.journal_number() <= number:
+            last = await self._zone.store.read(lambda unit: unit.journal.last())
+            self._journal_number = 0 if last is None else last.number
+            if self.journal_number() <= number:
+                await clock.sleep_until(Mono(clock.now() + FOLLOW))
+
+
+def _begin(views: Sequence[ZoneView], marker: str) -> int:
+    """Where the page after `marker` (the last path of the page before) begins."""
+    if not marker:
+        return 0
+    for index, view in enumerate(views):
+        if view.path == marker:
+            return index + 1
+    raise BadInput("bad-marker", "the zone that the marker names is no longer listed; begin again without marker")
+
+
+def _sort_key(view: ZoneView, key: str) -> tuple[bool, float | str, list[str]]:
+    """None sorts before all values; ties by path."""
+    value = {
+        "path": "",
+        "used": view.used_share,
+        "hosts": view.hosts,
+        "servers": view.servers,
+        "as_of": view.as_of,
+        "health": view.health,
+    }[key]
+    return value is not None, value if value is not None else 0, view.path.split("/")
+
+
+_BY_STATUS: Mapping[int, type[BanyanError]] = {400: BadInput, 403: Refused, 404: NotFound, 409: Conflict}
+
+
+def _as_error(status: int, code: str, text: str) -> BanyanError:
+    return _BY_STATUS.get(status, Unreachable)(code, text)

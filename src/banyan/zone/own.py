@@ -1,0 +1,228 @@
+"""The zone's own self: code, name, keys, authorities and corrected time, as held in memory.
+
+Made once by `open_own` from the store (or written there at the first start), then changed only through its
+methods, each of which stores before it takes effect. Knows nothing of parents, children or racks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from banyan.core.errors import BadInput, Broken, Conflict
+from banyan.core.identity import SYSTEM, Caller
+from banyan.core.ids import ZoneCode, code_text
+from banyan.core.journal import Event
+from banyan.core.ports import Clock, Ids, Store
+from banyan.core.records import AuthorityRow, Self, Unit
+from banyan.core.secret import Secret
+from banyan.core.time import TimeBasis, Wall
+from banyan.trust import keys
+from banyan.trust.authority import CA_LIFE, SERIAL_SIZE, Issuer, ca_certificate
+
+IDENTITY_KEY = "zone"
+TOKEN_KEY = "tokens"
+API_KEY = "api"
+SEED = 32  # bytes of an Ed25519 seed
+
+# How far corrected time may run ahead of the floor in the store before the floor is written again, seconds.
+FLOOR_STEP = 60.0
+
+
+def authority_key(fingerprint: bytes) -> str:
+    return f"authority.{fingerprint.hex()[:16]}"
+
+
+@dataclass(slots=True)
+class Authority:
+    """One CA of ours, with its seed."""
+
+    row: AuthorityRow
+    seed: Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """A zone that took another's place: its row under the inherited code, and the CA made for it."""
+
+    row: Self
+    authority: Authority
+
+
+class Own:
+    """See the module. `seed` is the key by which parents know this zone; `token_seed` signs API tokens."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        row: Self,
+        seed: Secret,
+        token_seed: Secret,
+        api_seed: Secret,
+        authorities: list[Authority],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self.row = row
+        self.journal_hint = 0
+        self.seed = seed
+        self.token_seed = token_seed
+        self.api_seed = api_seed
+        self.authorities = authorities
+        self.public = keys.public_key(seed)
+        self.token_public = keys.public_key(token_seed)
+        self.fingerprint = keys.fingerprint(self.public)
+
+    @property
+    def code(self) -> ZoneCode:
+        return self.row.code
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+    @property
+    def authority(self) -> Authority:
+        for one in self.authorities:
+            if one.row.current:
+                return one
+        raise Broken("no-authority", "this zone has no current CA; restore the data folder from a backup")
+
+    def wall(self) -> Wall:
+        """Corrected time now."""
+        return self.row.time.correct(self._clock.wall())
+
+    @property
+    def issuer(self) -> Issuer:
+        """What signs certificates for our controllers and children now."""
+        return Issuer(self.code, self.authority.seed)
+
+    def serial(self) -> bytes:
+        return self._ids.token(SERIAL_SIZE)
+
+    def event(
+        self, kind: str, target: str, text: str, caller: Caller = SYSTEM, outcome: str = "done", **facts: str
+    ) -> Event:
+        return Event(kind, target, caller, text, facts, outcome)
+
+    def write(self, unit: Unit, event: Event) -> None:
+        """Appends a journal line at corrected time, inside a unit of work."""
+        # Seen by followers as a hint to look; after a rollback they find nothing new.
+        self.journal_hint = unit.journal.append(self.wall(), event).number
+
+    async def learn_time(self, basis: TimeBasis) -> None:
+        """Takes a better idea of what time it is, durably before it counts."""
+        if basis == self.row.time:
+            return
+        await self._put(replace(self.row, time=basis, boot_id=self._clock.boot_id()), "zone.time")
+
+    async def raise_floor(self) -> None:
+        """Notes that this instant is past, at most once a minute."""
+        now = self.wall()
+        if now >= self.row.time.floor + FLOOR_STEP:
+            await self.learn_time(self.row.time.raised(now))
+
+    def adopt(self, unit: Unit, code: ZoneCode, seed: bytes) -> Adopted | None:
+        """Takes the code of the zone that this one replaces (protocols §2), inside the caller's unit.
+
+        A new CA is made, since its certificates carry the code. Raises Conflict("has-children"): zones below hold
+        certificates of the old code. None if the code is ours already.
+        """
+        if code == self.code:
+            return None
+        if unit.children.count():
+            raise Conflict(
+                "has-children",
+                f"{self.name} was told to take the place of zone {code_text(code)}, but has children of its own; "
+                "replace a zone by one that is freshly installed",
+            )
+        row = replace(self.row, code=code)
+        unit.self_.put(row)
+        made = make_authority(unit, code, Secret(seed), self.serial(), self.wall())
+        unit.authorities.put(replace(self.authority.row, current=False))
+        unit.authorities.put(made.row)
+        return Adopted(row, made)
+
+    def adopted(self, adopted: Adopted | None) -> None:
+        """Memory follows `adopt` after its commit."""
+        if adopted is not None:
+            self.row = adopted.row
+            self.authorities = [adopted.authority]
+
+    async def raise_epoch(self, reason: str) -> None:
+        """After meeting a higher epoch than ours: we are the restored one (protocols §8, marks)."""
+        row = replace(self.row, epoch=self.row.epoch + 1, restored_at=self.wall())
+        event = self.event("zone-rolled-back", self.name, reason)
+        await self._put(row, "zone.rolled-back", event)
+
+    async def release(self, caller: Caller) -> None:
+        row = replace(self.row, restored_at=None)
+        await self._put(row, "zone.released", self.event("zone-released", self.name, "may decide again", caller))
+
+    async def _put(self, row: Self, name: str, event: Event | None = None) -> None:
+        def work(unit: Unit) -> None:
+            unit.self_.put(row)
+            if event is not None:
+                self.write(unit, event)
+
+        await self._store.write(name, work)
+        self.row = row
+
+
+def make_authority(unit: Unit, code: ZoneCode, seed: Secret, serial: bytes, now: Wall) -> Authority:
+    """A new CA for zone `code`, its seed sealed in the unit; the row is the caller's to put."""
+    issuer = Issuer(code, seed)
+    key = authority_key(issuer.fingerprint)
+    unit.keys.put(key, seed)
+    certificate = ca_certificate(issuer, serial=serial, now=now)
+    return Authority(AuthorityRow(issuer.fingerprint, certificate, key, now, Wall(now + CA_LIFE)), seed)
+
+
+async def open_own(store: Store, clock: Clock, ids: Ids, name: str, labels: Mapping[str, str]) -> Own:
+    """Reads the zone's own rows, or makes them at the first start: code, keys, CA, in one unit.
+
+    Raises BadInput("other-zone") when the folder belongs to a zone of another name.
+    """
+    fresh_code = ZoneCode(int.from_bytes(ids.token(5), "big"))
+    seeds = [Secret(ids.token(SEED)) for _ in range(4)]
+    serial = ids.token(SERIAL_SIZE)
+    now = TimeBasis().correct(clock.wall())
+
+    def work(unit: Unit) -> tuple[Self, list[Secret], list[Authority]]:
+        row = unit.self_.get()
+        if row is None:
+            row = Self(fresh_code, name, now, labels=dict(labels), boot_id=clock.boot_id())
+            unit.self_.put(row)
+            for key, seed in zip((IDENTITY_KEY, TOKEN_KEY, API_KEY), seeds[:3], strict=True):
+                unit.keys.put(key, seed)
+            made = make_authority(unit, row.code, seeds[3], serial, now)
+            unit.authorities.put(made.row)
+            unit.journal.append(now, Event("zone-created", name, SYSTEM, "first start of this zone", {}))
+        if row.name != name and name:
+            raise BadInput(
+                "other-zone",
+                f"this data folder belongs to zone {row.name!r}, not {name!r}; "
+                f"start it as {row.name!r}, rename it, or use another folder",
+            )
+        if dict(row.labels) != dict(labels) and labels:
+            row = replace(row, labels=dict(labels))
+            unit.self_.put(row)
+        found = [unit.keys.get(key) for key in (IDENTITY_KEY, TOKEN_KEY, API_KEY)]
+        authorities = []
+        for one in unit.authorities.all():
+            ca_seed = unit.keys.get(one.key)
+            if ca_seed is None:
+                raise Broken("key-missing", f"the key of CA {one.fingerprint.hex()[:16]} is not in the store")
+            authorities.append(Authority(one, ca_seed))
+        if any(seed is None for seed in found):
+            raise Broken("key-missing", "a key of this zone is not in the store; restore it from a backup")
+        return row, [seed for seed in found if seed is not None], authorities
+
+    row, found, authorities = await store.write("zone.created", work)
+    own = Own(store, clock, ids, row, found[0], found[1], found[2], authorities)
+    last = await store.read(lambda unit: unit.journal.last())
+    own.journal_hint = 0 if last is None else last.number
+    return own

@@ -1,0 +1,1 @@
+"""Activations and sides: what a zone does by itself, each in its own file."""

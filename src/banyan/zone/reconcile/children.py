@@ -1,0 +1,522 @@
+"""A zone as the parent of many children: it lets them in, hears them, and keeps what they report.
+
+Implements core.ports.ParentSide. Three rules. Nothing is written for a stranger but a counter and a
+rate-limited journal line. An acknowledgement means "received": lineage and ledger are stored before it,
+a digest may be lost at a crash and is then sent whole again. Every change of a child's row goes through
+`change`, under that child's lock, so that memory follows the store in the order of its commits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import structlog
+
+from banyan.core.errors import BanyanError, Refused
+from banyan.core.identity import Caller, Role
+from banyan.core.ids import ZoneCode, code_text, join_path
+from banyan.core.lineage import Delta
+from banyan.core.messages import (
+    PROTOCOL_CEILING,
+    Ack,
+    Admitted,
+    Beat,
+    BeatAck,
+    Enrol,
+    Grant,
+    Greet,
+    Hello,
+    HelloAck,
+    Renew,
+    Renewed,
+    Report,
+    Welcome,
+)
+from banyan.core.ports import Clock, Ids, ParentSession, Peer, Store
+from banyan.core.records import Unit
+from banyan.core.time import Mono, Terms, Wall, iso
+from banyan.core.zone import ENROLMENT, Child, ChildState, Condition, EnrolEvent, Health
+from banyan.trust.attest import Context, verify
+from banyan.trust.authority import issue_child
+from banyan.trust.chain import check_expiry, standing, time_proof, verify_child
+from banyan.trust.enrol import Admit, Neighbours, Request, Standing, check_renewal, check_request, decide
+from banyan.trust.keys import fingerprint
+from banyan.trust.lineage import judge_rows
+from banyan.trust.marks import EpochVerdict, MarkVerdict, judge_epoch, judge_marks
+from banyan.trust.rotation import bundle
+from banyan.trust.session import Session
+from banyan.zone.inbox import use_changes
+from banyan.zone.members import Members
+from banyan.zone.own import Own
+from banyan.zone.roster import Live, Roster
+from banyan.zone.settings import ZoneSettings
+from banyan.zone.tree import Tree
+
+log = structlog.get_logger("banyan.children")
+
+# Refusals of strangers that are journalled in full, per minute; the rest is only counted.
+REFUSALS_PER_MINUTE = 10
+
+# A child's last word in its report's `condition`.
+LEAVING = "leaving"
+
+
+class Refusals:
+    """A budget of journal lines for strangers, so that what they cause is bounded."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.unwritten = 0
+        self._minute = 0
+        self._written = 0
+
+    def may_write(self, now: Mono) -> bool:
+        self.total += 1
+        minute = int(now // 60)
+        if minute != self._minute:
+            self._minute, self._written = minute, 0
+        if self._written >= REFUSALS_PER_MINUTE:
+            self.unwritten += 1
+            return False
+        self._written += 1
+        return True
+
+
+class Children:
+    """core.ports.ParentSide for all children of this zone.
+
+    `server_certificate`: what our link listener shows now. `lag`: how late our own loop runs, seconds.
+    """
+
+    def __init__(
+        self,
+        own: Own,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        settings: ZoneSettings,
+        roster: Roster,
+        tree: Tree,
+        members: Members,
+        ancestors: Callable[[], tuple[ZoneCode, ...]],
+    ) -> None:
+        self.refusals = Refusals()
+        self.server_certificate = b""
+        self.lag = 0.0
+        self._own = own
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._settings = settings
+        self._roster = roster
+        self._tree = tree
+        self._members = members
+        self._ancestors = ancestors
+        self._enrolling = asyncio.Lock()
+
+    # --- opening --------------------------------------------------------------------------------
+
+    async def welcome(self, greet: Greet, peer: Peer) -> Welcome:
+        leaf = peer.local or self.server_certificate
+        time_ms = round(self._own.wall() * 1000)
+        authority = self._own.authority
+        return Welcome(
+            version=min(PROTOCOL_CEILING, greet.ceiling),
+            code=self._own.code,
+            name=self._own.name,
+            time=time_ms,
+            nonce=self._ids.token(16),
+            chain=(leaf, authority.row.certificate),
+            bundle=self._crosses(),
+            proof=time_proof(authority.seed, nonce=greet.nonce, time_ms=time_ms, leaf=leaf),
+        )
+
+    async def enrol(self, greet: Greet, welcome: Welcome, enrol: Enrol, peer: Peer) -> Admitted:
+        """Lets a stranger in, or refuses it; the same key with the same evidence converges."""
+        try:
+            child = await self._admit(Session.of(greet, welcome, welcome.chain[0]), enrol, peer)
+        except BanyanError as error:
+            await self._note_refusal(enrol.name, peer, error)
+            raise
+        return Admitted(
+            certificate=self._certify(child.code, enrol.public_key),
+            bundle=self._bundle(),
+            name=child.name,
+            path=join_path(self._tree.path, child.name),
+            labels=dict(child.labels),
+            mode=child.mode,
+            quarantined=child.quarantined,
+        )
+
+    async def _admit(self, session: Session, ask: Enrol, peer: Peer) -> Child:
+        request = check_request(session, ask)
+        now = self._own.wall()
+        epoch = self._own.row.epoch
+        above = (self._own.code, *self._ancestors())
+        carrier = self._tree.get(request.code)
+        through = () if carrier is None or carrier.via == request.code else (self._tree.path_of(carrier.via),)
+        caller = Caller(f"zone:{request.name}", Role.VIEWER, self._own.code, address=peer.address)
+
+        def work(unit: Unit) -> tuple[Child, Standing]:
+            context = Context(session, request.public_key, unit.codes, unit.known_keys)
+            verified = verify(request.evidence, context)
+            here = Neighbours(
+                unit.children.by_name(request.name),
+                unit.children.by_fingerprint(request.fingerprint),
+                unit.children.get(request.code),
+                above,
+                through,
+            )
+            admit = decide(verified, request, unit.rules.all(), here, now=now, epoch=epoch)
+            if admit.use is not None and not unit.codes.use(admit.use, request.fingerprint, now):
+                raise Refused(
+                    "code-used",
+                    f"join code {admit.use} was used by another key in this very moment; "
+                    "make a new one (`banyan code create`)",
+                )
+            kind, text = _ADMITTED[admit.standing]
+            child = admitted_child(admit, request, unit.children.get(admit.code), now)
+            unit.children.put(child)
+            if admit.standing is Standing.REPLACES:
+                unit.streams.forget(child.code)
+            self._own.write(unit, self._own.event(kind, child.name, text, caller, **_facts(child, admit)))
+            return child, admit.standing
+
+        # One at a time: names and keys are unique over all children, so no single child's lock would do.
+        async with self._enrolling:
+            child, stands = await self._store.write("parent.admitted", work)
+            async with self._roster.lock(child.code):
+                live = self._roster.took(child)
+            if stands is Standing.REPLACES:
+                self._roster.forget_reports(live)
+        await self._roster.cut(child.code, "replaced", "the zone enrolled anew", 0.0)
+        return child
+
+    async def hello(self, hello: Hello, session: ParentSession) -> HelloAck:
+        """Opens a session: certificate, row, marks, epoch; a new certificate when asked. All in one unit."""
+        now = self._own.wall()
+        leaf = session.peer.certificate
+        if leaf is None:
+            raise Refused("no-certificate", "a session needs the certificate that this zone gave; enrol first")
+        proof = verify_child(leaf, [one.row for one in self._own.authorities], now)
+        check_expiry(proof, now, renewing=hello.renew is not None)
+        if hello.code in self._ancestors():
+            raise Refused("loop", f"zone {code_text(hello.code)} lies above this one; it cannot be its child as well")
+        renewed = None if hello.renew is None else check_renewal(hello.renew, hello.code, leaf)
+        if renewed is not None and proof.expired and fingerprint(renewed) != proof.fingerprint:
+            raise Refused("wrong-key", "an expired certificate is renewed for the same key only; join again")
+        restored = await self._meet_epoch(hello)
+
+        def work(unit: Unit) -> Child:
+            row = standing(proof, hello.code, unit.children.get(hello.code))
+            row = self._open(unit, row, hello, session.peer, restored=restored, expired=proof.expired)
+            if renewed is not None:
+                until = Wall(now + self._settings.certificate_life)
+                row = replace(row, fingerprint=fingerprint(renewed), certificate_until=until)
+            row = replace(row, heard_at=now, version=hello.version[:40])
+            unit.children.put(row)
+            return row
+
+        async with self._roster.lock(hello.code):
+            child = await self._store.write("parent.connected", work)
+            live = self._roster.took(child)
+            live.session = session
+            live.heard = self._clock.now()
+            grant, _ = self._grant(live)
+            self._roster.woken()
+        return HelloAck(
+            grant=grant,
+            known=live.inbox.known,
+            name=child.name,
+            path=join_path(self._tree.path, child.name),
+            read_only=child.rolled_back,
+            certificate=b"" if renewed is None else self._certify(child.code, renewed),
+            ancestors=(self._own.code, *self._ancestors()),
+        )
+
+    async def _meet_epoch(self, hello: Hello) -> bool:
+        """True if the child has seen a later state of this zone than we hold: then we are the restored one."""
+        live = self._roster.live.get(hello.code)
+        held = hello.epoch if live is None else live.child.epoch
+        if judge_epoch(own=held, seen=hello.epoch) is EpochVerdict.OK:
+            return False
+        if self._own.row.restored_at is None:
+            await self._own.raise_epoch(
+                f"child {code_text(hello.code)} has seen epoch {hello.epoch} and this zone holds {held}: this zone was "
+                "restored from an earlier state. Codes made before are refused until `banyan release`"
+            )
+        return True
+
+    def _open(self, unit: Unit, row: Child, hello: Hello, peer: Peer, *, restored: bool, expired: bool) -> Child:
+        """The row after this hello, with its journal lines."""
+        caller = Caller(f"zone:{row.name}", Role.VIEWER, self._own.code, address=peer.address)
+        before = row
+        row = replace(
+            row, epoch=max(row.epoch, hello.epoch) + 1, state=ENROLMENT.after(row.state, EnrolEvent.CONNECTED)
+        )
+        if restored or judge_marks(held=row.mark, last=hello.mark, new=hello.next_mark) is MarkVerdict.OK:
+            row = replace(row, mark=hello.next_mark)
+        elif not row.rolled_back:
+            row = replace(row, rolled_back=True)
+            text = (
+                f"{row.name} shows an older mark than the one held here: it was restored from a backup, or cloned. "
+                f"It is read-only until `banyan zone accept {row.name}`"
+            )
+            self._own.write(unit, self._own.event("child-rolled-back", row.name, text, caller))
+        if before.state is ChildState.JOINING:
+            text = "both sides proved who they are"
+            self._own.write(unit, self._own.event("child-registered", row.name, text, caller))
+        if expired:
+            text = "its certificate had run out while it was cut off; renewed for the same key"
+            self._own.write(unit, self._own.event("child-recovered", row.name, text, caller))
+        if row.health is not Health.ALIVE:
+            heard = "" if row.heard_at is None else iso(row.heard_at)
+            self._own.write(
+                unit, self._own.event("child-alive", row.name, f"heard again; it was {row.health}", caller, last=heard)
+            )
+            row = replace(row, health=Health.ALIVE, health_reason="")
+        return row
+
+    # --- in a session ---------------------------------------------------------------------------
+
+    async def reported(self, session: ParentSession, report: Report | Beat) -> Ack | BeatAck:
+        live = self._roster.live.get(session.code)
+        if live is None or live.session is not session:
+            raise Refused("replaced", "a newer session of this zone took the place of this one", transient=True)
+        live.heard = self._clock.now()
+        if isinstance(report, Beat):
+            if live.child.health in (Health.SUSPECT, Health.LOST):
+                await self._heard(live, live.condition, live.child.health_reason)
+            _, due = self._grant(live)
+            return BeatAck(report.seq, due)
+        if report.condition == LEAVING:
+            await self._left(live)
+            raise Refused("left", "this zone left by its own word; join it again with a new code")
+        resend = await self._receive(live, report)
+        await self._heard(live, _condition(report.condition), report.reason[:500])
+        await self._progress(live, report)
+        grant, _ = self._grant(live)
+        return Ack(report.seq, grant, live.inbox.known, resend)
+
+    async def _left(self, live: Live) -> None:
+        """A child's own last word: it is retired, as by a person's."""
+
+        def left(child: Child) -> Child:
+            state = ENROLMENT.after(child.state, EnrolEvent.RETIRED)
+            return replace(child, state=state, health=Health.GONE, health_reason="it left by its own word")
+
+        event = self._own.event("child-left", live.child.name, "left by its own word")
+        await self._roster.change(live.child.code, "parent.left", left, event)
+
+    async def renew(self, session: ParentSession, renew: Renew) -> Renewed:
+        public = check_renewal(renew, session.code, session.peer.certificate or b"")
+        until = Wall(self._own.wall() + self._settings.certificate_life)
+
+        def renewed(child: Child) -> Child:
+            return replace(child, fingerprint=fingerprint(public), certificate_until=until)
+
+        await self._roster.change(session.code, "parent.renewed", renewed)
+        return Renewed(self._certify(session.code, public), self._bundle())
+
+    async def ended(self, session: ParentSession, reason: str) -> None:
+        live = self._roster.live.get(session.code)
+        if live is not None and live.session is session:
+            live.session = None
+            log.info("session ended", child=live.child.name, reason=reason)
+
+    # --- what is reported -----------------------------------------------------------------------
+
+    async def _receive(self, live: Live, report: Report) -> bool:
+        """Takes the parts of a report; True if one did not fit what is held, and must be sent whole."""
+        code, inbox = live.child.code, live.inbox
+        resend = False
+        if report.digest is not None:
+            step = inbox.digest(report.digest, self._members.child_counters(code), self._own.wall())
+            if step is None:
+                resend = True
+            else:
+                inbox.accept_digest(step)
+                live.unwritten = True
+                if step.whole:
+                    self._members.put_digest(code, step.counters)
+                else:
+                    self._members.patch_digest(code, step.counters)
+        if report.lineage is not None:
+            resend = not await self._receive_lineage(live, report.lineage) or resend
+        if report.ledger is not None:
+            held = self._roster.held_uses(live)
+            uses = inbox.ledger(report.ledger, held)
+            if uses is None:
+                resend = True
+            else:
+                stored, put, drop = uses.stored, uses.put, uses.drop
+
+                def keep(unit: Unit) -> None:
+                    unit.ledger.put(code, put)
+                    unit.ledger.delete(code, drop)
+                    unit.streams.put_generations(code, unit.streams.generations(code)[0], stored)
+
+                await self._store.write("parent.ledger", keep)
+                inbox.accept_ledger(uses)
+                self._roster.keep_uses(live, use_changes(uses))
+        return resend
+
+    async def _receive_lineage(self, live: Live, delta: Delta) -> bool:
+        code = live.child.code
+        step = live.inbox.lineage(delta, self._roster.held(code))
+        if step is None:
+            return False
+        rows = judge_rows(
+            step.put,
+            child=live.child,
+            own=self._own.code,
+            ancestors=self._ancestors(),
+            held=self._roster.known_row,
+            via=lambda zone: None if (node := self._tree.get(zone)) is None else node.via,
+            path=self._tree.path_of,
+            now=self._own.wall(),
+        )
+
+        def keep(unit: Unit) -> None:
+            unit.lineage.put(code, rows)
+            unit.lineage.delete(code, step.drop)
+            unit.streams.put_generations(code, step.stored, unit.streams.generations(code)[1])
+
+        await self._store.write("parent.lineage", keep)
+        live.inbox.accept_lineage(step)
+        self._roster.keep_rows(live, rows, step.drop)
+        return True
+
+    async def _progress(self, live: Live, report: Report) -> None:
+        """Moves the enrolment on, one durable step after another, as far as the report allows."""
+        if live.child.state is ChildState.READY:
+            return
+        steps: list[EnrolEvent] = []
+        if report.scanned:
+            steps.append(EnrolEvent.SCANNED)
+            if live.inbox.whole:
+                steps.append(EnrolEvent.COUNTED)
+        elif report.scanning:
+            steps.append(EnrolEvent.SCAN_BEGUN)
+        for event in steps:
+            before = live.child.state
+            if not ENROLMENT.allows(before, event) or ENROLMENT.after(before, event) is before:
+                continue
+            after = ENROLMENT.after(before, event)
+
+            def moved(child: Child, event: EnrolEvent = event) -> Child:
+                return replace(child, state=ENROLMENT.after(child.state, event))
+
+            line = self._own.event(f"child-{after}", live.child.name, _STEPS[after])
+            await self._roster.change(live.child.code, f"parent.{event}", moved, line)
+
+    async def _heard(self, live: Live, condition: Condition, reason: str) -> None:
+        """Health from the child's own word; only a change of it is stored."""
+        live.condition = condition
+        health = Health.UNAVAILABLE if condition is Condition.UNAVAILABLE else Health.ALIVE
+        said = reason if health is Health.UNAVAILABLE else ""
+        before = live.child
+        if (health, said) == (before.health, before.health_reason):
+            return
+        now = self._own.wall()
+
+        def heard(child: Child) -> Child:
+            return replace(child, health=health, health_reason=said, heard_at=now)
+
+        line = None
+        if health is not before.health:
+            text = said or f"answers again; it was {before.health}"
+            line = self._own.event(f"child-{health}", before.name, text)
+        await self._roster.change(before.code, "parent.heard", heard, line)
+
+    # --- grants and certificates ------------------------------------------------------------------
+
+    def _grant(self, live: Live) -> tuple[Grant, int]:
+        """What the acknowledgement that is sent now grants, and when the next report is due (ms, jittered).
+
+        A parent that lags behind its own loop grants longer: it could not hear a child that is in time.
+        """
+        terms = self._settings.terms
+        due = terms.report * self._ids.uniform(0.85, 1.0)
+        live.granted = self._clock.now()
+        live.terms = Terms(terms.lease + self.lag, terms.silence, terms.grace, due)
+        if live.child.rolled_back:
+            return Grant(0, 0, round(due * 1000), live.child.epoch), round(due * 1000)
+        grant = Grant(
+            round(live.terms.lease * 1000), round(live.terms.silence * 1000), round(due * 1000), live.child.epoch
+        )
+        return grant, grant.report
+
+    def _certify(self, code: ZoneCode, public: bytes) -> bytes:
+        return issue_child(
+            self._own.issuer,
+            code,
+            public,
+            serial=self._own.serial(),
+            now=self._own.wall(),
+            lifetime=self._settings.certificate_life,
+        )
+
+    def _bundle(self) -> tuple[bytes, ...]:
+        """Our present CA's certificate, and the cross certificates that lead to it from older ones."""
+        return (self._own.authority.row.certificate, *self._crosses())
+
+    def _crosses(self) -> tuple[bytes, ...]:
+        return bundle([one.row for one in self._own.authorities], self._own.wall())
+
+    async def _note_refusal(self, name: str, peer: Peer, error: BanyanError) -> None:
+        """A stranger leaves a counter, and at most a few journal lines a minute."""
+        if not self.refusals.may_write(self._clock.now()):
+            return
+        shown = name[:63] if name.isprintable() else "(unprintable)"
+        caller = Caller("stranger", Role.VIEWER, self._own.code, address=peer.address)
+        event = self._own.event("join-refused", shown, error.text, caller, "refused", code=error.code)
+        await self._store.write("parent.refused", lambda unit: self._own.write(unit, event))
+
+
+_ADMITTED = {
+    Standing.NEW: ("child-admitted", "admitted by policy"),
+    Standing.AGAIN: ("child-admitted-again", "the same key asked again; nothing else changed"),
+    Standing.REPLACES: ("child-replaced", "a new key took the place of the old one, as was allowed"),
+}
+_STEPS = {
+    ChildState.SCANNING: "its racks are being read",
+    ChildState.COUNTING: "all its racks were read once",
+    ChildState.READY: "it is in the totals",
+}
+
+
+def admitted_child(admit: Admit, request: Request, row: Child | None, now: Wall) -> Child:
+    """The child's row after its admission; `row` is the one it takes on, if any."""
+    if row is None:
+        row = Child(admit.code, admit.name, admit.fingerprint, joined_at=now)
+    else:
+        row = replace(row, state=ENROLMENT.after(row.state, EnrolEvent.JOINED_AGAIN), joined_at=now)
+    if admit.standing is Standing.REPLACES:
+        row = replace(row, rolled_back=False)
+    return replace(
+        row,
+        fingerprint=admit.fingerprint,
+        labels=dict(admit.labels),
+        mode=admit.mode,
+        quarantined=admit.quarantined,
+        version=request.version[:40],
+        mark=b"",
+    )
+
+
+def _facts(child: Child, admit: Admit) -> dict[str, str]:
+    return {
+        "code": code_text(child.code),
+        "verifier": admit.verifier,
+        "reference": admit.reference,
+        "rule": admit.rule,
+        "key": child.fingerprint.hex()[:16],
+    }
+
+
+def _condition(text: str) -> Condition:
+    """A word that this version does not know counts as available: the digest says what there is."""
+    return Condition.UNAVAILABLE if text == Condition.UNAVAILABLE else Condition.AVAILABLE

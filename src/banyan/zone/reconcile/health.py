@@ -1,0 +1,95 @@
+"""Verdicts on silent children: alive → suspect → lost (protocols §8). Health only; disabling is a later word.
+
+One activation for all children, woken at the earliest deadline. The judgement is health/suspicion.py's; here
+it is stored, journalled and shown. A child is heard again by its own words (reconcile/children.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from banyan.core.ids import ZoneCode
+from banyan.core.ports import Clock
+from banyan.core.time import Mono, Wall, iso
+from banyan.core.zone import Admin, Child, Health
+from banyan.health.suspicion import Heard, Judge, Watchlist
+from banyan.zone.own import Own
+from banyan.zone.reconcile.children import Children
+from banyan.zone.roster import Live, Roster
+
+# Children judged in one pass, so that a restart with 20,000 of them does not hold the loop.
+BATCH = 500
+
+
+class HealthWatch:
+    """zone.loop.Activation. `signal` of its loop is Roster.woken."""
+
+    name = "health"
+
+    def __init__(self, own: Own, clock: Clock, roster: Roster, children: Children) -> None:
+        self._own = own
+        self._clock = clock
+        self._roster = roster
+        self._children = children
+        self._judge = Judge(clock.now())
+        self._watch: Watchlist[ZoneCode] = Watchlist()
+        self._known: set[ZoneCode] = set()
+        self._meant: Mono | None = None
+
+    async def activate(self, now: Mono) -> Mono | None:
+        meant = self._meant if self._meant is not None and now >= self._meant else None
+        self._judge = self._judge.woke(meant, now)
+        self._children.lag = self._judge.lag
+        for code in self._roster.live.keys() - self._known:
+            self._known.add(code)
+            self._watch.put(code, now)
+        for code in self._watch.due(now, BATCH):
+            live = self._roster.live.get(code)
+            if live is None:
+                self._known.discard(code)
+                continue
+            await self._look(live, now)
+        self._meant = self._watch.wake()
+        return self._meant
+
+    async def _look(self, live: Live, now: Mono) -> None:
+        child = live.child
+        if child.admin is Admin.BANNED:
+            self._watch.put(child.code, Mono(now + live.terms.lease))
+            return
+        if maintenance_is_over(child, self._own.wall()):
+            line = self._own.event("child-enabled", child.name, "its maintenance is over")
+            await self._roster.change(child.code, "parent.maintenance-over", _enabled, line)
+        verdict = self._judge.judge(Heard(live.granted, live.terms), now)
+        # A lost child is judged again when it is heard: then `granted` moves. Looking now and then costs nothing.
+        self._watch.put(child.code, verdict.until or Mono(now + live.terms.lease))
+        if verdict.health is Health.ALIVE or verdict.health is child.health:
+            return
+        if verdict.health is Health.SUSPECT and child.health is Health.LOST:
+            return
+        await self._change(live, verdict.health, now)
+
+    async def _change(self, live: Live, health: Health, now: Mono) -> None:
+        child = live.child
+        heard = live.heard if live.heard is not None else live.granted
+        last = Wall(self._own.wall() - (now - heard)) if live.heard is not None else child.heard_at
+        seen = "not heard since this zone started" if last is None else f"last heard at {iso(last)}"
+        ends = "ended" if live.session is None else "is open but silent"
+        absent = child.admin is Admin.MAINTENANCE
+        reason = f"{seen}; its session {ends}" + ("; it is in maintenance" if absent else "")
+
+        def changed(row: Child) -> Child:
+            return replace(row, health=health, health_reason=reason, heard_at=last)
+
+        event = None if absent else self._own.event(f"child-{health}", child.name, reason)
+        await self._roster.change(child.code, f"parent.{health}", changed, event)
+
+
+def maintenance_is_over(child: Child, now: Wall) -> bool:
+    return child.admin is Admin.MAINTENANCE and child.maintenance_until is not None and now >= child.maintenance_until
+
+
+def _enabled(child: Child) -> Child:
+    if child.admin is not Admin.MAINTENANCE:
+        return child
+    return replace(child, admin=Admin.ENABLED, admin_reason="", admin_by="system", maintenance_until=None)

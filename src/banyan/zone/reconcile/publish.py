@@ -1,0 +1,91 @@
+"""Makes what goes up from what is held: the digest after changes, and the zone's own lineage entry.
+
+Signalled by every change of Members; gathers what comes within GATHER seconds, so that a thousand children that
+report at once cost one digest. Also writes down children's digests now and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from banyan.core.ids import ZoneCode
+from banyan.core.lineage import Entry, RackEntry
+from banyan.core.ports import Clock
+from banyan.core.rack import Rack
+from banyan.core.time import Mono
+from banyan.trust.lineage import sign_entry
+from banyan.zone.members import Members
+from banyan.zone.own import Own
+from banyan.zone.roster import Roster
+from banyan.zone.settings import ZoneSettings
+from banyan.zone.streams import Streams, own_row
+
+GATHER = 0.2  # seconds
+
+
+class Publish:
+    """zone.loop.Activation. `parents`: codes of the zones this one is enrolled at, the home parent first."""
+
+    name = "publish"
+
+    def __init__(
+        self,
+        own: Own,
+        clock: Clock,
+        settings: ZoneSettings,
+        members: Members,
+        streams: Streams,
+        roster: Roster,
+        parents: Callable[[], tuple[ZoneCode, ...]],
+        racks: Callable[[], Iterable[Rack]],
+        version: str,
+    ) -> None:
+        self._own = own
+        self._clock = clock
+        self._settings = settings
+        self._members = members
+        self._streams = streams
+        self._roster = roster
+        self._parents = parents
+        self._racks = racks
+        self._version = version
+        self._shown: tuple[object, ...] = ()
+        self._published = -1
+        self._next = Mono(0.0)
+        self._flush_at = Mono(0.0)
+
+    async def activate(self, now: Mono) -> Mono | None:
+        self._entry()
+        if now < self._next and self._published != self._members.version:
+            return self._next
+        if self._published != self._members.version:
+            self._published = self._members.version
+            self._streams.publish_digest(self._members.counters())
+            self._next = Mono(now + GATHER)
+        if now >= self._flush_at:
+            more = await self._roster.flush()
+            await self._own.raise_floor()
+            self._flush_at = Mono(now + (1.0 if more else self._settings.flush))
+        return self._flush_at
+
+    def _entry(self) -> None:
+        """Signs our own entry anew when what it says has changed."""
+        racks = tuple(sorted((r.code, r.name, r.driver) for r in self._racks()))
+        parents = self._parents()
+        shown = (self._own.code, self._own.name, parents, racks, self._version, tuple(self._own.row.labels.items()))
+        if shown == self._shown:
+            return
+        now = self._own.wall()
+        entry = Entry(
+            self._own.code,
+            self._own.public,
+            parents,
+            round(now * 1000),
+            tuple(RackEntry(*rack) for rack in racks),
+            self._version,
+        )
+        labels = dict(self._own.row.labels)
+        self._streams.put_rows(
+            [own_row(entry, lambda body: sign_entry(self._own.seed, body), self._own.name, labels, now)]
+        )
+        self._shown = shown

@@ -1,0 +1,339 @@
+"""A zone as the child of one parent: it proves itself, checks the parent, reports, and obeys.
+
+One `UplinkSide` per row of Uplinks; the link's child drives it (core.ports.ChildSide). Order of safety:
+whatever this zone relies on is stored before it is relied on (a fresh mark before the session that
+sends it, the epoch before its grant counts, the certificate before the join code is forgotten).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import structlog
+
+from banyan import __version__
+from banyan.core.errors import BanyanError, Conflict, Refused
+from banyan.core.identity import Caller, Role
+from banyan.core.ids import ZoneCode, check_name, code_text
+from banyan.core.messages import (
+    PROTOCOL_CEILING,
+    PROTOCOL_FLOOR,
+    Ack,
+    Admitted,
+    Answer,
+    Beat,
+    BeatAck,
+    Enrol,
+    Generations,
+    Greet,
+    Hello,
+    HelloAck,
+    Renew,
+    Renewed,
+    Report,
+    Request,
+    Welcome,
+)
+from banyan.core.ports import Clock, Credentials, Ids, Peer, Store
+from banyan.core.records import Unit
+from banyan.core.time import Mono, Wall
+from banyan.core.zone import Lease, Uplink
+from banyan.trust import certificate, tokens
+from banyan.trust.attest import join_code, known_key
+from banyan.trust.chain import MAX_CERTIFICATES, new_pins, verify_parent
+from banyan.trust.enrol import sign_renewal, sign_request
+from banyan.trust.issued import check_issued, read_issued
+from banyan.trust.keys import SEED_SIZE
+from banyan.trust.marks import check_epoch
+from banyan.trust.rotation import should_renew
+from banyan.trust.session import Session
+from banyan.zone.members import Members
+from banyan.zone.own import Adopted, Own
+from banyan.zone.settings import ZoneSettings
+from banyan.zone.streams import Streams
+
+log = structlog.get_logger("banyan.uplink")
+
+MARK = 16  # bytes
+# A child's last word in its report's `condition`: its parent retires it.
+LEAVING = "leaving"
+
+Answering = Callable[[Request, Caller], Awaitable[bytes]]
+
+
+class UplinkSide:
+    """core.ports.ChildSide for one uplink. `row` is the stored state, replaced whole at each change."""
+
+    def __init__(
+        self,
+        row: Uplink,
+        own: Own,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        settings: ZoneSettings,
+        streams: Streams,
+        members: Members,
+        answer: Answering,
+        changed: Callable[[Uplink], None],
+    ) -> None:
+        self.row = row
+        self.lease: Lease | None = None
+        self.state = "joining" if not row.certificate else "cut"
+        self.reason = row.last_error
+        self.ancestors: tuple[ZoneCode, ...] = ()
+        self.leaving = False
+        self._own = own
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._settings = settings
+        self._streams = streams
+        self._members = members
+        self._answer = answer
+        self._changed = changed
+        self._said: tuple[str, str, bool, bool] | None = None
+        self._news = streams.subscribe()
+
+    # --- opening --------------------------------------------------------------------------------
+
+    @property
+    def enrolled(self) -> bool:
+        return bool(self.row.certificate)
+
+    def credentials(self) -> Credentials | None:
+        """What we show in a session; None before we are enrolled."""
+        return Credentials(self.row.certificate, self._own.seed) if self.enrolled else None
+
+    def greet(self) -> Greet:
+        purpose = "session" if self.enrolled else "enrol"
+        return Greet(PROTOCOL_FLOOR, PROTOCOL_CEILING, self._ids.token(16), purpose)
+
+    async def welcomed(self, greet: Greet, welcome: Welcome, peer: Peer) -> Hello | Enrol:
+        """Judges the parent before anything of ours leaves: key by pin, purpose, name, and time by its proof."""
+        leaf = peer.certificate or b""
+        proof = verify_parent(
+            greet,
+            welcome,
+            leaf,
+            pin=self.row.pin,
+            bundle=self.row.bundle,
+            code=self.row.parent_code,
+            basis=self._own.row.time,
+            machine_wall=self._clock.wall(),
+        )
+        await self._own.learn_time(proof.basis)
+        pins = new_pins(proof, welcome, self.row.bundle)
+        known = replace(
+            self.row, pin=pins.pin, bundle=pins.bundle, parent_code=proof.code, parent_name=welcome.name[:63]
+        )
+        await self._keep(known, "child.parent-known")
+        if greet.purpose == "enrol":
+            return await self._enrol(Session.of(greet, welcome, leaf))
+        return await self._hello()
+
+    async def _enrol(self, session: Session) -> Enrol:
+        secret = await self._store.read(lambda unit: unit.keys.get(code_key(self.row.id)))
+        public = self._own.public
+        evidence = (
+            known_key.evidence()
+            if secret is None
+            else join_code.evidence(tokens.parse(secret.reveal().decode()), session, public)
+        )
+        ask = Enrol(
+            evidence=evidence,
+            code=self._own.code,
+            name=self._own.name,
+            public_key=public,
+            signature=b"",
+            driver=self._members.driver,
+            labels=dict(self._own.row.labels),
+            mode=self._settings.mode,
+            version=__version__,
+        )
+        return sign_request(self._own.seed, session, ask)
+
+    async def _hello(self) -> Hello:
+        if not self.row.next_mark:
+            # A fresh mark, stored before the session that sends it; kept until one acknowledges it.
+            await self._keep(replace(self.row, next_mark=self._ids.token(MARK)), "child.mark-made")
+        return Hello(
+            code=self._own.code,
+            version=__version__,
+            boot_id=self._clock.boot_id(),
+            epoch=self.row.known_epoch,
+            mark=self.row.mark,
+            next_mark=self.row.next_mark,
+            offers=self._streams.generations(),
+            renew=await self.renewal(),
+        )
+
+    async def admitted(self, admitted: Admitted, peer: Peer) -> None:
+        """Stores the certificate and forgets the join code, in one unit; from then on this zone is a child."""
+        issued = check_issued(admitted.certificate, self._own.public, self.row.bundle, self._own.wall())
+        name = check_name(admitted.name)
+        row = replace(
+            self.row,
+            certificate=admitted.certificate,
+            name=name,
+            path=admitted.path,
+            joined_at=self._own.wall(),
+            last_error="",
+        )
+
+        def work(unit: Unit) -> Adopted | None:
+            adopted = self._own.adopt(unit, issued.code, self._ids.token(SEED_SIZE))
+            unit.uplinks.put(row)
+            unit.keys.delete(code_key(row.id))
+            text = f"joined {row.parent_name} as {row.path}"
+            self._own.write(
+                unit, self._own.event("joined", row.path, text, parent=code_text(row.parent_code or ZoneCode(0)))
+            )
+            return adopted
+
+        self._own.adopted(await self._store.write("child.certified", work))
+        self._take(row)
+        self.state, self.reason = "cut", ""
+
+    # --- in a session ---------------------------------------------------------------------------
+
+    async def established(self, ack: HelloAck, sent_at: Mono) -> None:
+        """Takes the grant, the mark and the name; refuses a parent that is also our descendant."""
+        check_epoch(known=self.row.known_epoch, granted=ack.grant.epoch, parent=self.row.parent_name)
+        if self._own.code in ack.ancestors:
+            own, above = self._own.name, self.row.parent_name
+            raise Conflict(
+                "loop",
+                f"{own} is an ancestor of {above} already ({ack.path}), so it cannot be its child as well; "
+                f"take this uplink away with `banyan leave`",
+            )
+        row = replace(
+            self.row,
+            known_epoch=max(self.row.known_epoch, ack.grant.epoch),
+            mark=self.row.next_mark,
+            next_mark=b"",
+            name=check_name(ack.name),
+            path=ack.path,
+            read_only=ack.read_only,
+            last_error="",
+        )
+        if ack.certificate:
+            check_issued(ack.certificate, self._own.public, row.bundle, self._own.wall())
+            row = replace(row, certificate=ack.certificate)
+        await self._keep(row, "child.established")
+        self.ancestors = ack.ancestors
+        self._said = None
+        if ack.read_only:
+            self.state = "read-only"
+            self.reason = (
+                f"{row.parent_name} holds a later mark than ours: this zone was restored from a backup, or cloned; "
+                f"it only reports until a person decides there (`banyan zone accept {row.path}`)"
+            )
+            self.lease = None
+            log.warning("this zone is read-only", parent=row.parent_name, reason=self.reason)
+            return
+        self.state, self.reason = "connected", ""
+        grant = ack.grant
+        self.lease = Lease(sent_at, grant.lease / 1000, grant.silence / 1000, grant.epoch)
+        log.info("connected to the parent", parent=row.parent_name, path=row.path)
+
+    async def report(self, seq: int, known: Generations, budget: int) -> Report | Beat:
+        """News since `known`; a Beat if there is none."""
+        self._news.clear()
+        here = self._members
+        said = (here.condition.value, here.reason[:500], here.scanning, here.scanned)
+        if self.leaving:
+            said = (LEAVING, "this zone leaves by its operator's word", False, True)
+        generations = self._streams.generations()
+        if said == self._said and known == generations:
+            return Beat(seq)
+        digest = self._streams.digest_since(known.digest)
+        lineage = self._streams.lineage_since(known.lineage, budget)
+        ledger = self._streams.ledger_since(known.ledger, budget)
+        self._said = said
+        return Report(seq, *said, digest, lineage, ledger)
+
+    async def news(self) -> None:
+        await self._news.wait()
+
+    async def acknowledged(self, ack: Ack | BeatAck, sent_at: Mono) -> None:
+        """Extends the lease from when the acknowledged report was *sent*."""
+        if isinstance(ack, Ack):
+            if ack.grant.epoch > self.row.known_epoch:
+                await self._keep(replace(self.row, known_epoch=ack.grant.epoch), "child.epoch")
+            if self.state != "read-only":
+                self.lease = Lease(sent_at, ack.grant.lease / 1000, ack.grant.silence / 1000, ack.grant.epoch)
+        elif self.lease is not None:
+            self.lease = replace(self.lease, sent_at=sent_at)
+
+    async def renewal(self) -> Renew | None:
+        """A request for a new certificate from two thirds of the present one's life on."""
+        held = read_issued(self.row.certificate)
+        # The jitter is drawn once per certificate, from its own bytes: no herd, and no early retry storm either.
+        jitter = int.from_bytes(self.row.certificate[-2:], "big") / 65_536
+        if not should_renew(held.not_before, held.not_after, self._own.wall(), jitter):
+            return None
+        return sign_renewal(self._own.seed, self._own.code, self.row.certificate)
+
+    async def renewed(self, renewed: Renewed) -> None:
+        bundle = tuple(dict.fromkeys((*renewed.bundle, *self.row.bundle)))[:MAX_CERTIFICATES]
+        check_issued(renewed.certificate, self._own.public, bundle, self._own.wall())
+        await self._keep(replace(self.row, certificate=renewed.certificate, bundle=bundle), "child.renewed")
+
+    async def asked(self, request: Request) -> Answer:
+        """Serves the parent's request; the caller is believed as far as the parent's own issuers go."""
+        info = request.caller
+        known_issuers = {self.row.parent_code, *self.ancestors}
+        try:
+            if info.issuer not in known_issuers:
+                raise Refused("unknown-issuer", "the parent speaks for a zone that is not above this one")
+            caller = Caller(
+                info.subject, Role(info.role), info.issuer, info.under, info.token, info.address, info.request
+            )
+            return Answer(request.id, await self._answer(request, caller))
+        except BanyanError as error:
+            return Answer(request.id, b"", error.code, error.text, error.status)
+        except ValueError as error:
+            return Answer(request.id, b"", "bad-request", f"the request cannot be read: {error}", 400)
+
+    async def say_leaving(self, patience: float) -> bool:
+        """Tells the parent that this zone goes; True if it heard within `patience` seconds."""
+        self.leaving = True
+        if self.state not in ("connected", "read-only"):
+            return False
+        self._news.set()
+        end = Mono(self._clock.now() + patience)
+        while self.state != "cut" and self._clock.now() < end:
+            await self._clock.sleep_until(Mono(self._clock.now() + 0.1))
+        return self.state == "cut"
+
+    async def ended(self, reason: str) -> None:
+        if self.state != "joining":
+            self.state = "cut"
+        self.reason = reason
+        log.info("not connected to the parent", parent=self.row.parent_name, reason=reason)
+
+    def pins(self) -> tuple[bytes, ...]:
+        """Fingerprints of all CAs of this parent that we know."""
+        return tuple(certificate.read(der, "CA certificate").fingerprint for der in self.row.bundle)
+
+    def certificate_until(self) -> Wall | None:
+        return read_issued(self.row.certificate).not_after if self.enrolled else None
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    async def _keep(self, row: Uplink, name: str) -> None:
+        if row == self.row:
+            return
+        await self._store.write(name, lambda unit: unit.uplinks.put(row))
+        self._take(row)
+
+    def _take(self, row: Uplink) -> None:
+        self.row = row
+        self._changed(row)
+
+
+def code_key(uplink: int) -> str:
+    """The name under which a join code is sealed in the store until it was used."""
+    return f"uplink.{uplink}.code"

@@ -1,0 +1,314 @@
+"""The children that a zone has: their rows, and what memory holds beside each row.
+
+A child's row is changed through `change`, or by the caller inside `lock(code)` with `took` after the commit, so
+that memory follows the store in the order of its commits; tree, members and streams follow memory. Decides
+nothing: sessions are in reconcile/children.py, verdicts in reconcile/health.py, a person's word in commands/zones.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from banyan.core.errors import NotFound
+from banyan.core.ids import ZoneCode, code_text
+from banyan.core.journal import Event
+from banyan.core.lineage import Entry, Row, UseRow
+from banyan.core.ports import Clock, ParentSession, Store
+from banyan.core.records import Unit
+from banyan.core.time import Mono, Terms
+from banyan.core.zone import Admin, Child, ChildState, Condition, Health
+from banyan.trust.lineage import vouch
+from banyan.zone.inbox import Inbox
+from banyan.zone.members import Members
+from banyan.zone.own import Own
+from banyan.zone.streams import Streams, child_row
+from banyan.zone.tree import Node, Tree
+from banyan.zone.uses import Project
+
+_ENTRY = msgspec.msgpack.Decoder(Entry)
+
+# Rows read, and digests written, in one unit.
+PAGE = 1000
+FLUSH = 500
+
+
+@dataclass(slots=True)
+class Live:
+    """What memory holds of one child beside its row.
+
+    `heard`: when its last word came. `granted` and `terms`: when we last acknowledged it, and what was
+    granted then. `entry`, `signature`: its lineage entry as it signed it, and its signature with our
+    vouching. `unwritten`: its digest is newer than the one in the store.
+    """
+
+    child: Child
+    inbox: Inbox
+    granted: Mono
+    terms: Terms
+    heard: Mono | None = None
+    session: ParentSession | None = None
+    entry: bytes = b""
+    signature: bytes = b""
+    racks: int = 0
+    condition: Condition = Condition.AVAILABLE
+    unwritten: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    child: Child
+    digest: tuple[int, Mapping[str, int]] | None
+    lineage: int
+    ledger: int
+
+
+class Roster:
+    """All children. `live` is read by many, and written here only. `woken` is called when a verdict may be due."""
+
+    def __init__(
+        self, own: Own, store: Store, clock: Clock, terms: Terms, tree: Tree, members: Members, streams: Streams
+    ) -> None:
+        self.live: dict[ZoneCode, Live] = {}
+        self.woken: Callable[[], None] = lambda: None
+        self._own = own
+        self._store = store
+        self._clock = clock
+        self._terms = terms
+        self._tree = tree
+        self._members = members
+        self._streams = streams
+        self._locks: dict[ZoneCode, asyncio.Lock] = {}
+
+    # --- start ----------------------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Reads all children and what they last reported. Each is treated as granted a full term now."""
+        after: ZoneCode | None = None
+        while True:
+            loaded = await self._store.read(_loader(after))
+            for one in loaded:
+                await self._restore(one)
+            if len(loaded) < PAGE:
+                return
+            after = loaded[-1].child.code
+
+    async def _restore(self, one: _Loaded) -> None:
+        child = one.child
+        if child.state is ChildState.RETIRED:
+            return
+        generation, counters = one.digest or (0, {})
+        live = self.live[child.code] = self._new(child)
+        live.inbox = Inbox(child.code, generation, one.lineage, one.ledger)
+        last: ZoneCode | None = None
+        while rows := await self._store.read(_lineage(child.code, last)):
+            self.keep_rows(live, rows, ())
+            last = rows[-1].code
+        use: tuple[int, str] | None = None
+        while uses := await self._store.read(_ledger(child.code, use)):
+            self._streams.put_uses(child.code, uses)
+            use = (uses[-1].issuer, uses[-1].project)
+        self._show(live)
+        if counters:
+            self._members.put_digest(child.code, counters)
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def lock(self, code: ZoneCode) -> asyncio.Lock:
+        """Held around every write of this child's row."""
+        return self._locks.setdefault(code, asyncio.Lock())
+
+    async def change(
+        self, code: ZoneCode, name: str, new: Callable[[Child], Child], event: Event | None = None
+    ) -> Child:
+        """Changes one child's row by `new`, with a journal line, then memory. Raises NotFound("no-zone")."""
+
+        def work(unit: Unit) -> Child:
+            row = unit.children.get(code)
+            if row is None:
+                raise NotFound("no-zone", f"there is no child zone {code_text(code)} here")
+            changed = new(row)
+            unit.children.put(changed)
+            if event is not None:
+                self._own.write(unit, event)
+            return changed
+
+        async with self.lock(code):
+            child = await self._store.write(name, work)
+            self.took(child)
+        return child
+
+    def took(self, child: Child) -> Live:
+        """Memory follows a committed row; inside `lock`."""
+        live = self.live.get(child.code)
+        if live is None:
+            live = self.live[child.code] = self._new(child)
+        live.child = child
+        self._show(live)
+        self.woken()
+        return live
+
+    def get(self, code: ZoneCode) -> Live:
+        """Raises NotFound("no-zone")."""
+        live = self.live.get(code)
+        if live is None:
+            raise NotFound("no-zone", f"there is no child zone {code_text(code)} here")
+        return live
+
+    def _new(self, child: Child) -> Live:
+        return Live(child, Inbox(child.code), self._clock.now(), self._terms)
+
+    def _show(self, live: Live) -> None:
+        child = live.child
+        if child.state is ChildState.RETIRED:
+            self.drop(child.code)
+            return
+        self._members.put_child(child)
+        self._tree.put(node_of_child(child, self._own.code, live.racks))
+        if live.entry:
+            self._streams.put_rows([child_row(child, self._own.code, live.entry, live.signature)])
+
+    # --- what it reported -------------------------------------------------------------------------
+
+    def held(self, code: ZoneCode) -> set[ZoneCode]:
+        """Codes of the zones reported through this child, itself included once it reported itself."""
+        live = self.live.get(code)
+        below = set(self._tree.through(code))
+        if live is not None and not live.entry:
+            below.discard(code)
+        return below
+
+    def keep_rows(self, live: Live, put: Iterable[Row], drop: Iterable[ZoneCode]) -> None:
+        """Takes lineage rows that were judged and stored."""
+        code = live.child.code
+        upwards: list[Row] = []
+        for row in put:
+            if row.code == code:
+                live.entry, live.racks = row.entry, len(entry_of(row).racks)
+                live.signature = vouch(self._own.seed, row.entry, row.signature)
+                self._show(live)
+            else:
+                self._tree.put(node_of_row(row, code))
+                upwards.append(row)
+        self._streams.put_rows(upwards)
+        gone = [c for c in drop if c != code]
+        for one in gone:
+            self._tree.remove(one)
+        self._streams.drop_rows(gone)
+
+    def held_uses(self, live: Live) -> set[Project]:
+        return self._streams.uses.held(live.child.code)
+
+    def known_row(self, code: ZoneCode) -> Row | None:
+        """The newest row held of a zone below, whoever reported it."""
+        return self._streams.row(code)
+
+    def keep_uses(self, live: Live, rows: Sequence[UseRow]) -> None:
+        self._streams.put_uses(live.child.code, rows)
+
+    def forget_reports(self, live: Live) -> None:
+        """Drops what a child reported, so that its next session sends all of it."""
+        live.inbox = Inbox(live.child.code)
+        self.keep_rows(live, (), self.held(live.child.code))
+        live.entry = live.signature = b""
+        self._streams.replace_uses(live.child.code, ())
+        self._members.put_digest(live.child.code, {})
+
+    def drop(self, code: ZoneCode) -> None:
+        """Forgets a retired child; its row stays in the store as a tombstone."""
+        live = self.live.pop(code, None)
+        if live is None:
+            return
+        below = self._tree.through(code)
+        self._tree.remove(code)
+        self._streams.drop_rows([code, *below])
+        self._streams.replace_uses(code, ())
+        self._members.drop_child(code)
+
+    async def cut(self, code: ZoneCode, why: str, text: str, retry_after: float | None = None) -> None:
+        """Ends a child's session, if it has one, with an error's code and text. None: it shall not come back."""
+        live = self.live.get(code)
+        if live is not None and live.session is not None:
+            session, live.session = live.session, None
+            await session.cut(why, text, retry_after)
+
+    async def flush(self) -> bool:
+        """Writes down newer digests, so that a restart shows them at once; True if more wait."""
+        waiting = [live for live in self.live.values() if live.unwritten]
+        chosen = waiting[:FLUSH]
+        rows = [
+            (live.child.code, live.inbox.known.digest, dict(self._members.child_counters(live.child.code)))
+            for live in chosen
+        ]
+        for live in chosen:
+            live.unwritten = False
+
+        def work(unit: Unit) -> None:
+            for code, generation, counters in rows:
+                unit.streams.put_digest(code, generation, counters)
+
+        if rows:
+            await self._store.write("parent.digests", work)
+        return len(waiting) > len(chosen)
+
+
+def _loader(after: ZoneCode | None) -> Callable[[Unit], list[_Loaded]]:
+    def load(unit: Unit) -> list[_Loaded]:
+        return [
+            _Loaded(child, unit.streams.digest(child.code), *unit.streams.generations(child.code))
+            for child in unit.children.page(after, PAGE)
+        ]
+
+    return load
+
+
+def _lineage(child: ZoneCode, after: ZoneCode | None) -> Callable[[Unit], Sequence[Row]]:
+    return lambda unit: unit.lineage.via(child, after, PAGE)
+
+
+def _ledger(child: ZoneCode, after: tuple[int, str] | None) -> Callable[[Unit], Sequence[UseRow]]:
+    return lambda unit: unit.ledger.via(child, after, PAGE)
+
+
+def entry_of(row: Row) -> Entry:
+    """The signed entry in a row. Raises msgspec.ValidationError (a ValueError)."""
+    return _ENTRY.decode(row.entry)
+
+
+def node_of_child(child: Child, root: ZoneCode, racks: int) -> Node:
+    return Node(
+        code=child.code,
+        parent=root,
+        via=child.code,
+        name=child.name,
+        state=child.state,
+        health=child.health,
+        admin=child.admin,
+        reason=child.health_reason or (child.admin_reason if child.admin is not Admin.ENABLED else ""),
+        version=child.version,
+        as_of=child.heard_at,
+        labels=tuple(sorted(child.labels.items())),
+        racks=racks,
+    )
+
+
+def node_of_row(row: Row, via: ZoneCode) -> Node:
+    """Raises ValueError for a word that this version does not know."""
+    entry = entry_of(row)
+    return Node(
+        code=row.code,
+        parent=row.parent,
+        via=via,
+        name=row.name,
+        state=ChildState(row.state),
+        health=Health(row.health),
+        admin=Admin(row.admin),
+        reason=row.reason,
+        version=entry.version,
+        as_of=row.as_of / 1000 if row.as_of else None,
+        labels=tuple(sorted(row.labels.items())),
+        racks=len(entry.racks),
+    )

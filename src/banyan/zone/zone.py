@@ -1,0 +1,359 @@
+"""One zone: its parts put together, started, and shown as `Surface`. No policy is made here.
+
+The parts: `Own` (itself), `Roster` and `Children` (below), `UplinkSide` (above), `Inventory` (racks), `Members`
+and `Streams` (sums, and what goes up), `Tree` (paths). Each runs in a Loop of its own. Everything from outside
+comes as a port. Read zone/loop.py for how things run, zone/surface.py for what can be asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import structlog
+
+from banyan import __version__
+from banyan.core.errors import BadInput, Conflict, Unreachable
+from banyan.core.identity import Caller
+from banyan.core.ids import RackCode, ZoneCode
+from banyan.core.journal import Event
+from banyan.core.messages import Request
+from banyan.core.ports import Clock, Driver, DriverHost, Ids, RackSpec, Store
+from banyan.core.rack import Rack
+from banyan.core.records import Unit
+from banyan.core.secret import Secret
+from banyan.core.zone import Health, Uplink
+from banyan.trust import tokens
+from banyan.zone.commands.access import Access
+from banyan.zone.commands.zones import ZoneWords
+from banyan.zone.loop import Activation, Loop
+from banyan.zone.members import Members
+from banyan.zone.own import Own, open_own
+from banyan.zone.reconcile.certificates import Certificates
+from banyan.zone.reconcile.children import Children
+from banyan.zone.reconcile.health import HealthWatch
+from banyan.zone.reconcile.inventory import Inventory, InventorySettings
+from banyan.zone.reconcile.publish import Publish
+from banyan.zone.reconcile.uplinks import Answering, UplinkSide, code_key
+from banyan.zone.roster import Roster
+from banyan.zone.settings import ZoneSettings
+from banyan.zone.streams import Streams, first_generation
+from banyan.zone.tree import Tree
+
+log = structlog.get_logger("banyan.zone")
+
+# How long a leaving zone waits for a parent to hear it, seconds.
+PATIENCE = 10.0
+
+
+class UplinkRunner(Protocol):
+    """The link's child for one uplink: runs for ever, or enrols once."""
+
+    async def run(self) -> None: ...
+
+    async def enrol(self, patience: float | None = None) -> object: ...
+
+    def traffic(self) -> tuple[int, int]:
+        """Bytes sent and received since the start."""
+
+
+class Links(Protocol):
+    """Makes an uplink's runner; the assembly knows how wires are dialled."""
+
+    def uplink(self, side: UplinkSide) -> UplinkRunner: ...
+
+
+@dataclass(slots=True)
+class Up:
+    """One uplink with what runs it."""
+
+    side: UplinkSide
+    runner: UplinkRunner
+    task: asyncio.Task[None] | None = None
+
+
+@dataclass(slots=True)
+class Racked:
+    """One rack with its driver and what reads it."""
+
+    name: str
+    driver: Driver
+    inventory: Inventory
+
+
+class Zone:
+    """Made by `open_zone`; `run` until cancelled. Parts are public: views and worlds read them, and write nothing."""
+
+    def __init__(
+        self, own: Own, settings: ZoneSettings, store: Store, clock: Clock, ids: Ids, drivers: DriverHost, links: Links
+    ) -> None:
+        self.own = own
+        self.settings = settings
+        self.store = store
+        self.clock = clock
+        self.ids = ids
+        self.ups: dict[int, Up] = {}
+        self.racks: dict[RackCode, Racked] = {}
+        self._drivers = drivers
+        self._links = links
+        self.tree = Tree(own.code, own.name)
+        self.members = Members(settings.shapes, self._members_changed)
+        self.streams = Streams(own.code, first_generation(own.wall(), ids))
+        self.roster = Roster(own, store, clock, settings.terms, self.tree, self.members, self.streams)
+        self.children = Children(own, store, clock, ids, settings, self.roster, self.tree, self.members, self.ancestors)
+        self.certificates = Certificates(own, store, clock, ids, self.children)
+        self.words = ZoneWords(own, self.roster)
+        self.access = Access(own, store, ids, settings.addresses)
+        self.answer: Answering = _not_ready
+        self.publish = Publish(
+            own, clock, settings, self.members, self.streams, self.roster, self.parents, self.rack_rows, __version__
+        )
+        self.health = HealthWatch(own, clock, self.roster, self.children)
+        self.loops = {a.name: Loop(a, clock, ids) for a in self._activations()}
+        self.roster.woken = self.loops["health"].signal
+        self._tasks: asyncio.TaskGroup | None = None
+
+    def _activations(self) -> tuple[Activation, ...]:
+        return (self.publish, self.health, self.certificates)
+
+    def _members_changed(self) -> None:
+        loop = self.loops.get("publish") if hasattr(self, "loops") else None
+        if loop is not None:
+            loop.signal()
+
+    async def _asked(self, request: Request, caller: Caller) -> bytes:
+        return await self.answer(request, caller)
+
+    # --- what it is -----------------------------------------------------------------------------
+
+    def ancestors(self) -> tuple[ZoneCode, ...]:
+        """Codes of the zones above, the home parent first, each once."""
+        seen: dict[ZoneCode, None] = {}
+        for up in sorted(self.ups.values(), key=lambda up: (not up.side.row.home, up.side.row.id)):
+            for code in up.side.ancestors:
+                seen[code] = None
+            if not up.side.ancestors and up.side.row.parent_code is not None:
+                seen[up.side.row.parent_code] = None
+        return tuple(seen)
+
+    def parents(self) -> tuple[ZoneCode, ...]:
+        """Codes of the zones at which this one is enrolled, the home parent first."""
+        rows = sorted((up.side.row for up in self.ups.values()), key=lambda row: (not row.home, row.id))
+        return tuple(row.parent_code for row in rows if row.parent_code is not None and row.certificate)
+
+    def home(self) -> Uplink | None:
+        return next((up.side.row for up in self.ups.values() if up.side.row.home), None)
+
+    def rack_rows(self) -> Sequence[Rack]:
+        return [member.rack for member in self.members.racks.values()]
+
+    # --- start ----------------------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Reads what the store knows, makes drivers, and puts everything in its place. Nothing runs yet."""
+        await self.access.load()
+        for row in await self.store.read(lambda unit: list(unit.uplinks.all())):
+            self._add_uplink(row)
+        self._place()
+        await self.roster.load()
+        for spec in self.settings.racks:
+            await self._add_rack(spec)
+        await self._drop_racks()
+        await self.certificates.activate(self.clock.now())
+
+    def _add_uplink(self, row: Uplink) -> Up:
+        side = UplinkSide(
+            row,
+            self.own,
+            self.store,
+            self.clock,
+            self.ids,
+            self.settings,
+            self.streams,
+            self.members,
+            self._asked,
+            self._uplink_changed,
+        )
+        up = self.ups[row.id] = Up(side, self._links.uplink(side))
+        return up
+
+    def _uplink_changed(self, row: Uplink) -> None:
+        self._place()
+        self.loops["publish"].signal()
+
+    def _place(self) -> None:
+        """Takes the whole path that the home parent gave, as far as it is known."""
+        home = self.home()
+        self.streams.code = self.own.code
+        self.tree.move(self.own.code, home.path if home is not None and home.path else self.own.name)
+
+    async def _add_rack(self, spec: RackSpec) -> None:
+        drawn = RackCode(int.from_bytes(self.ids.token(5), "big"))
+        kinds = self._drivers.kinds()
+        if spec.driver not in kinds:
+            raise BadInput("bad-driver", f"rack {spec.name}: drivers here are {', '.join(kinds)}; got {spec.driver!r}")
+
+        def work(unit: Unit) -> Rack:
+            row = next((rack for rack in unit.racks.all() if rack.name == spec.name), None)
+            if row is not None and row.driver != spec.driver:
+                raise Conflict(
+                    "other-driver",
+                    f"rack {spec.name} has been of driver {row.driver}, not {spec.driver}; name the new rack otherwise",
+                )
+            if row is None:
+                row = Rack(drawn, spec.name, spec.driver, dict(spec.options), owner="self")
+                text = f"a rack of driver {spec.driver}"
+                self.own.write(unit, self.own.event("rack-added", spec.name, text))
+            row = replace(row, options=dict(spec.options))
+            unit.racks.put(row)
+            return row
+
+        row = await self.store.write("rack.added", work)
+        driver = self._drivers.make(replace(spec, code=row.code))
+        inventory = Inventory(
+            self.store,
+            self.clock,
+            self.ids,
+            self.own.wall,
+            driver,
+            row.code,
+            self.members,
+            self.streams,
+            InventorySettings(
+                self.settings.scan_interval,
+                self.settings.probe_interval,
+                self.settings.scan_deadline,
+                ceiling=dict(spec.share.ceiling),
+            ),
+        )
+        await inventory.start()
+        self.racks[row.code] = Racked(row.name, driver, inventory)
+        self.loops[inventory.name] = Loop(inventory, self.clock, self.ids)
+
+    async def _drop_racks(self) -> None:
+        """Racks that the settings no longer name go, with all that was seen in them; their codes are not reused."""
+
+        def work(unit: Unit) -> None:
+            for rack in unit.racks.all():
+                if rack.code not in self.racks:
+                    unit.racks.delete(rack.code)
+                    unit.streams.forget(ZoneCode(rack.code))
+                    text = "no longer in the settings"
+                    self.own.write(unit, self.own.event("rack-removed", rack.name, text))
+
+        await self.store.write("rack.removed", work)
+
+    # --- joining --------------------------------------------------------------------------------
+
+    async def accept_code(self, text: str) -> Up:
+        """Stores a join code, sealed, as an uplink to be enrolled; one that has been used here changes nothing.
+
+        Raises BadInput for a malformed code, Conflict("joined-elsewhere") if another home parent is known.
+        """
+        code = tokens.parse(text)
+        for up in self.ups.values():
+            if up.side.row.certificate and code.pin in {up.side.row.pin, *up.side.pins()}:
+                return up
+        home = self.home()
+        if home is not None and home.certificate:
+            raise Conflict(
+                "joined-elsewhere",
+                f"this zone is a child of {home.parent_name or 'another zone'} already; `banyan leave` it first",
+            )
+        floor = self.own.row.time.raised(code.issued)
+
+        def work(unit: Unit) -> Uplink:
+            old = next((row for row in unit.uplinks.all() if not row.certificate), None)
+            row = Uplink(unit.uplinks.next_id() if old is None else old.id, code.addresses, code.pin)
+            unit.uplinks.put(row)
+            unit.keys.put(code_key(row.id), Secret("".join(text.split()).encode()))
+            text_ = f"a join code for {', '.join(code.addresses)}"
+            self.own.write(unit, self.own.event("code-stored", self.own.name, text_, reference=code.id))
+            return row
+
+        await self.own.learn_time(floor)
+        row = await self.store.write("child.code-stored", work)
+        return self._add_uplink(row)
+
+    # --- running --------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Runs all loops and uplinks until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for name, loop in self.loops.items():
+                tasks.create_task(loop.run(), name=name)
+            for up in self.ups.values():
+                up.task = tasks.create_task(up.runner.run(), name=f"uplink {up.side.row.id}")
+
+    async def leave(self, caller: Caller) -> None:
+        """Tells the parents, as far as they can be reached, and forgets them. Racks and children stay as they are."""
+        for up in list(self.ups.values()):
+            row = up.side.row
+            told = await up.side.say_leaving(PATIENCE)
+            if up.task is not None:
+                up.task.cancel()
+                await asyncio.gather(up.task, return_exceptions=True)
+            text = "the parent was told" if told else "the parent could not be told: retire this zone there"
+            event = self.own.event("left", row.path or row.parent_name, text, caller)
+
+            def work(unit: Unit, id: int = row.id, event: Event = event) -> None:
+                unit.uplinks.delete(id)
+                unit.keys.delete(code_key(id))
+                self.own.write(unit, event)
+
+            await self.store.write("child.left", work)
+            del self.ups[row.id]
+        self._place()
+        self.loops["publish"].signal()
+
+    def metrics(self) -> dict[str, float]:
+        """Gauges and counters by Prometheus name; cheap to read."""
+        children = list(self.roster.live.values())
+        found: dict[str, float] = {
+            "banyan_children": len(children),
+            "banyan_sessions": sum(live.session is not None for live in children),
+            "banyan_zones_below": len(self.tree),
+            "banyan_strangers_refused_total": self.children.refusals.total,
+            "banyan_loop_lag_seconds": self.children.lag,
+            "banyan_time_offset_seconds": self.own.row.time.offset,
+        }
+        for health in Health:
+            count = sum(live.child.health is health for live in children)
+            found[f'banyan_children_by_health{{health="{health}"}}'] = count
+        for name, loop in self.loops.items():
+            label = name.partition(" ")[0] + ("" if " " not in name else f'",rack="{name.partition(" ")[2]}')
+            found[f'banyan_activations_total{{name="{label}"}}'] = loop.runs
+            found[f'banyan_activation_failures_total{{name="{label}"}}'] = loop.failures
+        for racked in self.racks.values():
+            inventory = racked.inventory
+            found[f'banyan_scans_total{{rack="{racked.name}"}}'] = inventory.scans
+            found[f'banyan_scans_failed_total{{rack="{racked.name}"}}'] = inventory.failed
+            found[f'banyan_scan_requests_total{{rack="{racked.name}"}}'] = inventory.requests
+            found[f'banyan_scan_seconds{{rack="{racked.name}"}}'] = inventory.seconds
+        for up in self.ups.values():
+            sent, received = up.runner.traffic()
+            parent = up.side.row.parent_name
+            found[f'banyan_uplink_bytes_total{{parent="{parent}",direction="sent"}}'] = sent
+            found[f'banyan_uplink_bytes_total{{parent="{parent}",direction="received"}}'] = received
+            found[f'banyan_uplink_connected{{parent="{parent}"}}'] = up.side.state == "connected"
+        return found
+
+    async def close(self) -> None:
+        for racked in self.racks.values():
+            await racked.driver.close()
+
+
+async def open_zone(
+    settings: ZoneSettings, store: Store, clock: Clock, ids: Ids, drivers: DriverHost, links: Links
+) -> Zone:
+    """A zone as the store has it, made there at the first start; loaded, not yet running."""
+    own = await open_own(store, clock, ids, settings.name, settings.labels)
+    zone = Zone(own, settings, store, clock, ids, drivers, links)
+    await zone.load()
+    return zone
+
+
+async def _not_ready(request: Request, caller: Caller) -> bytes:
+    raise Unreachable("starting", "this zone is starting", transient=True)

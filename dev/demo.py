@@ -1,9 +1,9 @@
 """The main job on one machine: `python dev/demo.py [--once]`.
 
-A top; two zones below it, `east` with a rack of simulated hosts and `north` with none; `lab` below north, with a rack of
-its own. Every zone is a process of its own, on a data folder of its own, and joins over the real link. One rule and
-one join code admit both children of the top. The tree and its usage are shown live until Ctrl-C; with `--once`
-they are shown when the tree is whole, and the demo ends. Nothing outlives it: neither a process nor a file.
+A top; two zones below it, `east` with a rack of simulated hosts and `north` with none; `lab` below north, with a
+rack of its own. Every zone is a process of its own, on a data folder of its own, and joins over the real link. One
+rule and one join code admit both children of the top. The tree and its usage are shown live until Ctrl-C; with
+`--once` they are shown when the tree is whole, and the demo ends. Nothing outlives it: neither a process nor a file.
 """
 
 from __future__ import annotations
@@ -257,6 +257,8 @@ def main(arguments: list[str]) -> int:
         say.print(Text(f"demo: {failed}", style="red"))
         status = 1
     finally:
+        # A second Ctrl-C must not leave processes behind.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         if end(zones, say):
             status = status or 1
         shutil.rmtree(base, ignore_errors=True)

@@ -248,3 +248,18 @@ def test_a_large_rack_streams_in_small_batches() -> None:
         return hosts, guests, largest
 
     assert asyncio.run(sizes()) == (1_000, 60_000, 500)
+
+
+@pytest.mark.parametrize("scarce", ["vcpu", "memory_mib", "disk_gib"])
+def test_whatever_is_scarce_no_host_is_oversold(scarce: str) -> None:
+    sizes = {"vcpu": 1_000, "memory_mib": 1_000_000, "disk_gib": 1_000_000} | {scarce: 8_000 if scarce != "vcpu" else 8}
+    small = {"name": "small", "vcpu": 1, "memory_mib": 1_000, "disk_gib": 1_000}
+    big = {"name": "big", "vcpu": 8, "memory_mib": 8_000, "disk_gib": 8_000}
+    # Eight small ones fill the scarce resource of a host exactly.
+    seen = scan(
+        make(hosts=20, guests=160, classes=[{"name": "one", **sizes}], flavors=[small, big], overcommit={"vcpu": 1.0})
+    )
+    assert {guest.flavor for guest in seen.guests} == {"small"}
+    for host in seen.hosts.values():
+        assert all(amount.used <= amount.total for amount in host.amounts.values())
+        assert host.amounts[ResourceClass(scarce)].free == 0

@@ -32,7 +32,7 @@ MAX_PATH = 5
 TIME_TOLERANCE = 300.0
 # An expired certificate is renewed for this long; cross certificates live as long.
 RECOVERY = CROSS_LIFE
-_LATEST_MS = 253_402_300_799_000  # the end of year 9999, the last instant that X.509 can write
+LATEST_MS = 253_402_300_799_000  # the end of year 9999, the last instant that X.509 can write
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ def judge_time(basis: TimeBasis, machine_wall: float, proven_ms: int) -> TimeBas
 
 def _time_statement(nonce: bytes, time_ms: int, leaf: bytes) -> bytes:
     check_nonce(nonce)
-    if not 0 <= time_ms <= _LATEST_MS:
+    if not 0 <= time_ms <= LATEST_MS:
         raise BadInput("bad-time", f"expected milliseconds since 1970 before year 10000, got {time_ms}")
     return statement("time", nonce, time_ms.to_bytes(8, "big"), hashlib.sha256(leaf).digest())
 

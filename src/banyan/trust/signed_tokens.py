@@ -1,0 +1,164 @@
+"""API tokens: JWTs signed by a zone's token key, verified offline at an explicit instant (protocols §11).
+
+Exactly one form is read: algorithm Ed25519 (RFC 9864), type banyan+jwt (RFC 8725 §3.11), a key id that is known here,
+and nothing else in the header. Claims are a closed record. Whether a token was revoked is asked of the store, by its
+id. User tokens will be a second record of claims under another type, by the same functions.
+Verification costs about 0.1 ms: callers may keep an answer by the token's digest until it expires.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import floor
+
+import msgspec
+from joserfc import jws
+from joserfc.errors import JoseError
+from joserfc.jwk import OKPKey
+
+from banyan.core.errors import BadInput, Unauthenticated
+from banyan.core.identity import Role
+from banyan.core.ids import ZoneCode, code_text, join_path, parse_code, split_path
+from banyan.core.secret import Secret
+from banyan.core.time import Wall, iso
+from banyan.trust.keys import fingerprint, public_key
+
+MAX_TOKEN = 2048
+MAX_SUBJECT = 128
+# A controller's clock may be this much behind the one that signed, seconds.
+SKEW = 60
+_ALGORITHM = "Ed25519"
+_TYPE = "banyan+jwt"
+_ROLES = {role.name.lower(): role for role in Role}
+_BAD = "expected a token as `banyan token create` prints it; this one is not whole, or not one of ours"
+
+
+class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    alg: str
+    kid: str
+    typ: str
+
+
+class _Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    iss: str
+    sub: str
+    role: str
+    under: str
+    jti: str
+    iat: int
+    nbf: int
+    exp: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenKey:
+    """A key that tokens are believed from, and the zone that it speaks for."""
+
+    issuer: ZoneCode
+    public: bytes
+
+    @property
+    def id(self) -> str:
+        return key_id(self.public)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenClaims:
+    """What a valid token says. `under`: a path below the issuer, "" is all."""
+
+    issuer: ZoneCode
+    subject: str
+    role: Role
+    under: str
+    id: str
+    issued: Wall
+    expires: Wall
+
+
+def key_id(public: bytes) -> str:
+    """The first 16 hexadecimal digits of the key's fingerprint."""
+    return fingerprint(public).hex()[:16]
+
+
+def issue(seed: Secret, claims: TokenClaims) -> Secret:
+    """The token, as ASCII. Raises BadInput: bad-subject, bad-token-id, bad-lifetime, bad-name (in `under`)."""
+    if not 1 <= len(claims.subject) <= MAX_SUBJECT or not claims.subject.isprintable():
+        raise BadInput("bad-subject", f"a token's subject has 1 to {MAX_SUBJECT} printable characters")
+    if not 1 <= len(claims.id) <= 64 or not claims.id.isascii() or not claims.id.isprintable():
+        raise BadInput("bad-token-id", "a token's id has 1 to 64 printable ASCII characters")
+    if claims.expires <= claims.issued:
+        raise BadInput("bad-lifetime", "a token must end after it is made; give a time to come (`--expires`)")
+    issued = floor(claims.issued)
+    body = _Claims(
+        iss=code_text(claims.issuer),
+        sub=claims.subject,
+        role=claims.role.name.lower(),
+        under=join_path(*split_path(claims.under)),
+        jti=claims.id,
+        iat=issued,
+        nbf=issued,
+        exp=floor(claims.expires),
+    )
+    public = public_key(seed)
+    key = OKPKey.import_key({"kty": "OKP", "crv": "Ed25519", "x": _text(public), "d": _text(seed.reveal())})
+    header = {"alg": _ALGORITHM, "kid": key_id(public), "typ": _TYPE}
+    token = jws.serialize_compact(header, msgspec.json.encode(body), key, algorithms=[_ALGORITHM])
+    if len(token) > MAX_TOKEN:
+        raise BadInput("bad-subject", f"the subject and the path are too long for a token of {MAX_TOKEN} characters")
+    return Secret(token.encode())
+
+
+def verify(token: str, keys: Iterable[TokenKey], now: Wall) -> TokenClaims:
+    """What `token` says, if one of `keys` signed it and it holds at `now`.
+
+    Raises Unauthenticated: bad-token, token-unknown-key, token-early, token-expired. Nothing of the token is repeated.
+    """
+    header = _header(token)
+    key = next((key for key in keys if key.id == header.kid), None)
+    if key is None:
+        raise Unauthenticated(
+            "token-unknown-key",
+            "this token was signed by a key that is not known here: by another zone, or before this one was set up "
+            "anew; make one here (`banyan token create`)",
+        )
+    try:
+        public = OKPKey.import_key({"kty": "OKP", "crv": "Ed25519", "x": _text(key.public)})
+        signed = jws.deserialize_compact(token, public, algorithms=[_ALGORITHM])
+        claims = msgspec.json.decode(signed.payload or b"", type=_Claims)
+        issuer = ZoneCode(parse_code(claims.iss))
+        role = _ROLES[claims.role]
+    except (JoseError, msgspec.MsgspecError, BadInput, KeyError, ValueError):
+        raise Unauthenticated("bad-token", _BAD) from None
+    if issuer != key.issuer:
+        raise Unauthenticated("bad-token", _BAD, detail="the key does not speak for the zone in the token")
+    # Our own comparison, at the given instant: joserfc's would ask the machine's clock.
+    if now < claims.nbf - SKEW:
+        raise Unauthenticated(
+            "token-early", f"this token holds from {iso(claims.nbf)}, and it is {iso(now)}; check this machine's clock"
+        )
+    if now >= claims.exp:
+        raise Unauthenticated(
+            "token-expired", f"this token ended at {iso(claims.exp)}, and it is {iso(now)}; make another one"
+        )
+    return TokenClaims(issuer, claims.sub, role, claims.under, claims.jti, Wall(claims.iat), Wall(claims.exp))
+
+
+def _header(token: str) -> _Header:
+    """The header, if the token has the one form that is read; its three parts are canonical base64url."""
+    parts = token.split(".") if len(token) <= MAX_TOKEN else []
+    try:
+        raw = [base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True) for part in parts]
+        if len(parts) == 3 and [_text(part) for part in raw] == parts:
+            header = msgspec.json.decode(raw[0], type=_Header)
+            if (header.alg, header.typ) == (_ALGORITHM, _TYPE):
+                return header
+    except (binascii.Error, msgspec.MsgspecError, ValueError):
+        pass
+    raise Unauthenticated("bad-token", _BAD)
+
+
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()

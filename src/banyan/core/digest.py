@@ -192,7 +192,7 @@ def counter(key: str) -> Counter | None:
         return Counter(part, kind, name, amount) if 0 < len(name) <= MAX_NAME and amount in ("p", "t", "u") else None
     if kind == "g" and rest:
         return Counter(part, kind, rest if rest in _STATES else str(GuestState.OTHER))
-    if kind == "f" and 0 < len(rest) <= MAX_NAME:
+    if part + kind == "lf" and 0 < len(rest) <= MAX_NAME:
         return Counter(part, kind, rest)
     return None
 
@@ -200,7 +200,7 @@ def counter(key: str) -> Counter | None:
 def flatten(digest: Digest) -> Counters:
     """A flat map of non-zero counters, bounded. Instants are milliseconds since 1970.
 
-    Keys: `l|n|u` for the part, then `h` (hosts), `hu`, `hd`, `r:CLASS:p|t|u`, `g:STATE`, `f:SHAPE`;
+    Keys: `l|n|u` for the part, then `h` (hosts), `hu`, `hd`, `r:CLASS:p|t|u`, `g:STATE`; `lf:SHAPE`;
     `z:NAME` for zones; `uz`, `at`, `uat`, `dr`.
     """
     flat: Counters = {}
@@ -215,8 +215,8 @@ def flatten(digest: Digest) -> Counters:
             )
         for state, count in sums.guests.items():
             flat[f"{p}g:{state}"] = count
-        for key, count in sums.fits.items():
-            flat[f"{p}f:{key}"] = count
+    for key, count in digest.live.fits.items():
+        flat[f"lf:{key}"] = count
     for name in _ZONES:
         flat[f"z:{name}"] = getattr(digest.zones, name)
     flat["uz"] = digest.unknown_zones
@@ -278,7 +278,7 @@ def unflatten(flat: Mapping[str, int]) -> Digest:
     scalars: dict[str, dict[str, int]] = {p: {} for p in PARTS}
     amounts: dict[str, dict[str, dict[str, int]]] = {p: {} for p in PARTS}
     guests: dict[str, dict[str, int]] = {p: {} for p in PARTS}
-    fits: dict[str, dict[str, int]] = {p: {} for p in PARTS}
+    fits: dict[str, int] = {}
     zones: dict[str, int] = {}
     for key, value in flat.items():
         c = counter(key)
@@ -294,13 +294,12 @@ def unflatten(flat: Mapping[str, int]) -> Digest:
             case "g":
                 guests[c.part][c.name] = guests[c.part].get(c.name, 0) + value
             case "f":
-                fits[c.part][c.name] = value
+                fits[c.name] = value
     for p, part in PARTS.items():
-        if len(amounts[p]) > MAX_CLASSES or len(fits[p]) > MAX_SHAPES:
-            raise ValueError(
-                f"a digest holds at most {MAX_CLASSES} classes and {MAX_SHAPES} shapes; "
-                f"its part {part!r} has {len(amounts[p])} and {len(fits[p])}"
-            )
+        if len(amounts[p]) > MAX_CLASSES:
+            raise ValueError(f"a digest holds at most {MAX_CLASSES} classes; its part {part!r} has {len(amounts[p])}")
+    if len(fits) > MAX_SHAPES:
+        raise ValueError(f"a digest holds at most {MAX_SHAPES} shapes, got {len(fits)}")
     live, not_offered, unknown = (
         Sums(
             scalars[p].get("h", 0),
@@ -311,7 +310,7 @@ def unflatten(flat: Mapping[str, int]) -> Digest:
                 for c, a in sorted(amounts[p].items())
             },
             dict(sorted(guests[p].items())),
-            dict(sorted(fits[p].items())),
+            dict(sorted(fits.items())) if p == "l" else {},
         )
         for p in PARTS
     )

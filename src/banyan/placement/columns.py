@@ -52,14 +52,14 @@ class Columns:
         self.amounts: Ints = np.zeros((3, 0, 16), dtype=np.int64)
         self.open: Bools = np.zeros(16, dtype=np.bool_)
         self.trait_sets: NDArray[np.int32] = np.zeros(16, dtype=np.int32)
-        self.sets: list[frozenset[str]] = []
+        self.sets: list[frozenset[str]] = [frozenset()]
         self._offered: Bools = np.zeros(16, dtype=np.bool_)
         self._up: Bools = np.zeros(16, dtype=np.bool_)
         self._disabled: Bools = np.zeros(16, dtype=np.bool_)
         self._ids: list[str] = []
         self._row: dict[str, int] = {}
         self._class: dict[ResourceClass, int] = {}
-        self._set: dict[frozenset[str], int] = {}
+        self._set: dict[frozenset[str], int] = {frozenset(): 0}
         self._totals = {True: PartTotals(0, 0, 0, []), False: PartTotals(0, 0, 0, [])}
         self._log: list[int] = []
         self._log_from = 0

@@ -38,6 +38,7 @@ class Fold:
         self.columns = columns
         self.ceiling = dict(ceiling or {})
         self._shapes: list[Shape] = []
+        self._keys: list[str] = []
         self._counts: Ints = np.zeros((0, columns.open.shape[0]), dtype=np.int64)
         self._totals: Ints = np.zeros(0, dtype=np.int64)
         self._needs: Ints = np.zeros((0, 0), dtype=np.int64)
@@ -53,7 +54,7 @@ class Fold:
 
     def watch(self, shapes: Iterable[Shape]) -> None:
         """From now on counts these shapes and no others; at most MAX_SHAPES, by key. Known ones cost nothing."""
-        self._refresh()
+        self.refresh()
         wanted = watchable(shapes)
         if wanted == self._shapes:
             return
@@ -69,22 +70,23 @@ class Fold:
                 counts[index] = self._counts[before]
                 totals[index] = self._totals[before]
         self._shapes, self._counts, self._totals = wanted, counts, totals
+        self._keys = [shape.key for shape in wanted]
         self._known = (-1, -1)
         self._prepare()
         self._scan(fresh)
 
     def fits(self) -> dict[str, int]:
         """Per Shape.key, under the ceiling; shapes of which none fits are left out."""
-        self._refresh()
+        self.refresh()
         offered = self.columns.sums(True).resources if self.ceiling else {}
         result = {}
-        for shape, total in zip(self._shapes, self._totals.tolist(), strict=True):
+        for key, shape, total in zip(self._keys, self._shapes, self._totals.tolist(), strict=True):
             for cls, need in shape.needs:
                 if cls in self.ceiling:
                     amount = offered.get(cls, Amount())
                     total = min(total, max(0, min(self.ceiling[cls], amount.total) - amount.used) // need)
             if total:
-                result[shape.key] = total
+                result[key] = total
         return result
 
     def sums(self) -> tuple[Sums, Sums]:
@@ -117,7 +119,7 @@ class Fold:
 
     # --- counting -------------------------------------------------------------------------------
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         """Repairs `counts` and `totals` after the columns' changes."""
         columns = self.columns
         if self._seen == columns.position:

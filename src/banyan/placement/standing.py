@@ -92,7 +92,7 @@ def targets(key: str, standing: Standing) -> tuple[str, ...]:
         return (key,)
     unknown = standing is Standing.UNKNOWN
     if c.part:
-        if c.kind == "f" and (unknown or c.part == "l"):
+        if c.kind == "f":
             return ()
         into = "u" if unknown else {"l": "n"}.get(c.part, c.part)
         return (into + key[1:],)

@@ -1,0 +1,187 @@
+"""One zone as a process: real sockets, real disk, until SIGTERM. Also `join`, which enrols and ends.
+
+Order of the start: settings, folder lock and store, zone, join code, link listener, API, local socket; a failure
+at any of these ends it with one clear error. Order of the end: children are told when to come back, the API stops,
+the zone's tasks end, drivers close, the store closes last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import ssl
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import structlog
+
+from banyan import __version__
+from banyan.api.app import build_app
+from banyan.api.listen import local_server, local_socket, public_server, public_socket, split_address
+from banyan.core.errors import BadInput, BanyanError, Broken
+from banyan.core.ids import code_text
+from banyan.drivers.registry import Drivers, Registry
+from banyan.link.child import ChildSettings
+from banyan.link.parent import ParentSettings
+from banyan.link.sockets import Proxy
+from banyan.link.websocket_wire import ListenSettings, WebSocketDialer, WebSocketListener
+from banyan.serve.api_certificate import api_context
+from banyan.serve.assemble import Adapters, Assembled, assemble
+from banyan.serve.clock import SystemClock, SystemIds
+from banyan.serve.config import Settings, credentials_folder
+from banyan.serve.observe import configure
+from banyan.store.open import open_store
+from banyan.store.store import SqlStore
+
+log = structlog.get_logger("banyan.serve")
+
+# Children of a zone that stops come back within so many seconds of each other.
+RETURN = 10.0
+
+
+def serve(settings: Settings, join_code: str | None = None) -> int:
+    """Runs the zone in the foreground until SIGTERM or SIGINT; the exit status. Errors go to the log and raise."""
+    configure(settings.log.level, settings.log.format)
+    return asyncio.run(_serve(settings, join_code))
+
+
+def join(settings: Settings, join_code: str, patience: float) -> str:
+    """Enrols at the parent that the code names, and ends; the path that the zone has there.
+
+    Raises Refused or BadInput with the parent's reason, Unreachable after `patience` seconds without an answer.
+    """
+    configure(settings.log.level, settings.log.format)
+    return asyncio.run(_join(settings, join_code, patience))
+
+
+async def _serve(settings: Settings, join_code: str | None) -> int:
+    async with AsyncExitStack() as stack:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        built, store = await _build(settings, stack)
+        if join_code is not None:
+            await built.zone.accept_code(join_code)
+        listener = WebSocketListener(
+            built.parent.serve,
+            built.identity,
+            built.zone.clock,
+            may_enter=built.parent.may_enter,
+            settings=ListenSettings(dscp=settings.link.dscp),
+        )
+        await listener.start(settings.link.listen)
+        stack.push_async_callback(listener.close)
+        api = build_app(built.front, built.zone.clock, built.zone.ids)
+        tls = _api_tls(settings, built) if settings.api.tls else None
+        outside = public_server(api, tls)
+        inside = local_server(api)
+        public = public_socket(settings.api.listen, encrypted=tls is not None)
+        local = local_socket(settings.folder)
+        log.info(
+            "zone is up",
+            name=built.zone.own.name,
+            code=code_text(built.zone.own.code),
+            version=__version__,
+            api=f"{'https' if tls else 'http'}://{settings.api.listen}",
+            link=settings.link.listen,
+            data=str(settings.folder),
+        )
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                running = [
+                    tasks.create_task(built.zone.run(), name="zone"),
+                    tasks.create_task(outside.serve(sockets=[public]), name="api"),
+                    tasks.create_task(inside.serve(sockets=[local]), name="local api"),
+                ]
+                tasks.create_task(_until(stop, built, outside, inside, running[0]), name="stop")
+        except BaseExceptionGroup as group:
+            raise _first(group) from group
+        log.info("zone stopped", name=built.zone.own.name)
+    return 0
+
+
+async def _until(
+    stop: asyncio.Event, built: Assembled, outside: object, inside: object, zone: asyncio.Task[None]
+) -> None:
+    await stop.wait()
+    log.info("stopping", name=built.zone.own.name)
+    await built.parent.stop("this zone's parent stops, or starts again", RETURN)
+    for server in (outside, inside):
+        server.should_exit = True  # type: ignore[attr-defined]
+    await built.zone.roster.flush()
+    zone.cancel()
+
+
+async def _join(settings: Settings, join_code: str, patience: float) -> str:
+    async with AsyncExitStack() as stack:
+        built, _ = await _build(settings, stack)
+        up = await built.zone.accept_code(join_code)
+        if not up.side.enrolled:
+            await up.runner.enrol(patience)
+        return up.side.row.path
+
+
+async def _build(settings: Settings, stack: AsyncExitStack) -> tuple[Assembled, SqlStore]:
+    clock, ids = SystemClock(), SystemIds()
+    folder = credentials_folder()
+    seal: Path | None = None
+    if settings.store.seal_key_file:
+        seal = Path(settings.store.seal_key_file)
+    elif folder is not None and (folder / "seal.key").exists():
+        seal = folder / "seal.key"
+    zone_settings = settings.for_zone()
+    store = open_store(settings.folder, settings.store.url or None, ids=ids, clock=clock, seal_key=seal)
+    stack.push_async_callback(store.close)
+    link = settings.link
+    rate = link.bytes_per_second
+    adapters = Adapters(
+        store=store,
+        clock=clock,
+        ids=ids,
+        drivers=Drivers(Registry.installed(), clock, ids),
+        dialer=WebSocketDialer(
+            clock, proxy=Proxy.parse(link.proxy, link.proxy_user, link.proxy_password_file), dscp=link.dscp
+        ),
+        child=ChildSettings(rate=rate, burst=max(rate, 64 * 1024.0)),
+        parent=ParentSettings(),
+    )
+    built = await assemble(zone_settings, adapters)
+    stack.push_async_callback(built.zone.close)
+    return built, store
+
+
+def _api_tls(settings: Settings, built: Assembled) -> ssl.SSLContext:
+    if bool(settings.api.certificate) != bool(settings.api.key):
+        raise BadInput("bad-setting", "api.certificate and api.key go together: set both, or neither")
+    if settings.api.certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            context.load_cert_chain(settings.api.certificate, settings.api.key)
+        except (OSError, ssl.SSLError) as error:
+            raise BadInput(
+                "bad-setting", f"api.certificate or api.key cannot be used: {error}; both are PEM files"
+            ) from error
+        return context
+    host, _ = split_address(settings.api.listen)
+    own = built.zone.own
+    return api_context(settings.folder, own.api_seed, (host, *settings.api.names), own.serial(), own.wall())
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What ended the process: a refusal or other error of ours before anything else."""
+    plain: list[BaseException] = []
+    waiting: list[BaseException] = [group]
+    while waiting:
+        error = waiting.pop()
+        if isinstance(error, BaseExceptionGroup):
+            waiting.extend(error.exceptions)
+        else:
+            plain.append(error)
+    for error in plain:
+        if isinstance(error, BanyanError):
+            return error
+    print(f"banyan: internal error: {plain[0]!r}", file=sys.stderr)
+    return Broken("internal", f"the zone stopped on an error of its own: {plain[0]!r}; the log has the rest")

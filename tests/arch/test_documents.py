@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from dev.gaps import ROOT, tracked
 
 DOCUMENTS = [path for path in tracked() if path.suffix == ".md"]

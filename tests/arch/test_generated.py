@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from dev.codes import malformed
 from dev.docs import GENERATED, ROOT
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from dev.gaps import LEFT_OUT, Gap, left_out, marked, render
 
 

@@ -138,6 +138,10 @@ class ChildMachine(Session):
         self._deadline = Mono(now + self._timing.opening)
         return (Send(word),)
 
+    def closed(self, reason: str) -> Last:
+        """The wire ended without a word; once admitted, nothing more was to come, and the own side still stores it."""
+        return () if self.stage is Stage.DONE else super().closed(reason)
+
     def finished(self) -> Last:
         """The enrolment was stored."""
         return self.close("enrolled", "", tell=False)

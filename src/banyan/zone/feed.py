@@ -1,8 +1,10 @@
 """Rows by key with a generation each: what changed since, in bounded pages, in a stable order.
 
 Every change takes the next generation, so that a page ends at a generation from which the next one
-goes on; nobody keeps a cursor. What was dropped stays as a tombstone for a while; a reader that is
-older than the oldest forgotten tombstone, or that knows generations which are not ours, starts over.
+goes on. What was dropped stays as a tombstone for a while; a reader that is older than the oldest
+forgotten tombstone, or that knows generations which are not ours, starts over with a whole. The pages
+of a whole end at *bookmarks*, numbers above all generations: rows may be older than forgotten
+tombstones, so that a row's generation alone does not say what its reader has missed.
 Memory only; the rows' truth is elsewhere.
 """
 
@@ -18,7 +20,8 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 MAX_TOMBSTONES = 10_000
-MAX_WHOLES = 64
+MAX_BOOKMARKS = 64
+FIRST_BOOKMARK = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,14 @@ class Slice(Generic[V]):
     more: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Bookmark:
+    """A whole that began at position `begun`, sent up to the row of `generation`."""
+
+    generation: int
+    begun: int
+
+
 @dataclass(slots=True)
 class _Held(Generic[V]):
     generation: int
@@ -41,17 +52,17 @@ class _Held(Generic[V]):
 class Feed(Generic[K, V]):
     """`start`: our first generation, above all that an earlier life gave out. `size`: of a value, in bytes."""
 
-    def __init__(self, start: int, size: Callable[[V], int]) -> None:
+    def __init__(self, start: int, size: Callable[[V], int], tombstones: int = MAX_TOMBSTONES) -> None:
         self.position = start
+        self._tombstones = tombstones
         self._oldest = start
         self._size = size
         self._held: dict[K, _Held[V]] = {}
         self._log: list[tuple[int, K]] = []
         self._graves: deque[tuple[int, K]] = deque()
         self._alive = 0
-        # Where unfinished wholes stand → our position when each began: a row may be older than the oldest
-        # forgotten tombstone, so the last row's generation alone does not say whether its reader missed one.
-        self._wholes: dict[int, int] = {}
+        self._bookmarks: dict[int, _Bookmark] = {}
+        self._last_bookmark = FIRST_BOOKMARK + start
 
     def __len__(self) -> int:
         return self._alive
@@ -82,9 +93,9 @@ class Feed(Generic[K, V]):
         self._alive -= 1
         self._note(key, tombstone, gone=True)
         self._graves.append((self.position, key))
-        while len(self._graves) > MAX_TOMBSTONES:
+        while len(self._graves) > self._tombstones:
             generation, old = self._graves.popleft()
-            self._oldest = generation
+            pass
             if self._held[old].generation == generation:
                 del self._held[old]
         return True
@@ -93,32 +104,34 @@ class Feed(Generic[K, V]):
         """At most `rows` values of about `budget` bytes (but at least one); None if nothing is new."""
         if known == self.position:
             return None
-        begun = self._wholes.get(known, 0)
-        fits = self._oldest <= known < self.position or begun >= self._oldest
-        since = known if fits else 0
-        if not since:
-            begun = self.position
+        mark = self._bookmarks.get(known)
+        if mark is not None and mark.begun >= self._oldest:
+            since, start = known, mark
+        elif self._oldest <= known < self.position:
+            since, start = known, _Bookmark(known, 0)
+        else:
+            since, start = 0, _Bookmark(0, self.position)
         values: list[V] = []
-        until, spent = since, 0
-        for at in range(bisect_right(self._log, since, key=lambda entry: entry[0]), len(self._log)):
+        reached, spent = start.generation, 0
+        for at in range(bisect_right(self._log, reached, key=lambda entry: entry[0]), len(self._log)):
             generation, key = self._log[at]
             held = self._held.get(key)
-            if held is None or held.generation != generation or (held.gone and not since):
+            if held is None or held.generation != generation or (held.gone and generation <= start.begun):
                 continue
             spent += self._size(held.value)
             if values and (len(values) == rows or spent > budget):
-                if begun:
-                    self._open(until, begun)
+                until = self._bookmark(reached, start.begun) if start.begun else reached
                 return Slice(since, until, tuple(values), True)
             values.append(held.value)
-            until = generation
+            reached = generation
         return Slice(since, self.position, tuple(values), False)
 
-    def _open(self, at: int, begun: int) -> None:
-        self._wholes.pop(at, None)
-        self._wholes[at] = begun
-        if len(self._wholes) > MAX_WHOLES:
-            del self._wholes[next(iter(self._wholes))]
+    def _bookmark(self, generation: int, begun: int) -> int:
+        self._last_bookmark += 1
+        self._bookmarks[self._last_bookmark] = _Bookmark(generation, begun)
+        if len(self._bookmarks) > MAX_BOOKMARKS:
+            del self._bookmarks[next(iter(self._bookmarks))]
+        return self._last_bookmark
 
     def _note(self, key: K, value: V, *, gone: bool) -> None:
         self.position += 1

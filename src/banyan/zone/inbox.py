@@ -68,8 +68,8 @@ class _Intake(Generic[K, V]):
     def step(self, since: int, until: int, rows: Iterable[V], more: bool, held: Collection[K]) -> RowsStep[K, V] | None:
         if since and since != self.known:
             return None
-        if until < 1 or until < since:
-            raise BadInput(f"bad-{self._what}", f"a page of {self._what} ends after it begins, got {since} to {until}")
+        if until < 1:
+            raise BadInput(f"bad-{self._what}", f"generations of {self._what} begin at 1, got {until}")
         put: dict[K, V] = {}
         drop: dict[K, None] = {}
         for row in rows:

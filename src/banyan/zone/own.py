@@ -19,6 +19,7 @@ from banyan.core.secret import Secret
 from banyan.core.time import TimeBasis, Wall
 from banyan.trust import keys
 from banyan.trust.authority import CA_LIFE, SERIAL_SIZE, Issuer, ca_certificate
+from banyan.zone.firm import firm
 
 IDENTITY_KEY = "zone"
 TOKEN_KEY = "tokens"
@@ -168,8 +169,11 @@ class Own:
             if event is not None:
                 self.write(unit, event)
 
-        await self._store.write(name, work)
-        self.row = row
+        async def write() -> None:
+            await self._store.write(name, work)
+            self.row = row
+
+        await firm(write())
 
 
 def make_authority(unit: Unit, code: ZoneCode, seed: Secret, serial: bytes, now: Wall) -> Authority:

@@ -22,6 +22,7 @@ from banyan.core.records import Unit
 from banyan.core.time import Mono, Terms
 from banyan.core.zone import Admin, Child, ChildState, Condition, Health
 from banyan.trust.lineage import vouch
+from banyan.zone.firm import firm
 from banyan.zone.inbox import Inbox
 from banyan.zone.members import Members
 from banyan.zone.own import Own
@@ -136,10 +137,13 @@ class Roster:
                 self._own.write(unit, event)
             return changed
 
-        async with self.lock(code):
-            child = await self._store.write(name, work)
-            self.took(child)
-        return child
+        async def write() -> Child:
+            async with self.lock(code):
+                child = await self._store.write(name, work)
+                self.took(child)
+            return child
+
+        return await firm(write())
 
     def took(self, child: Child) -> Live:
         """Memory follows a committed row; inside `lock`."""

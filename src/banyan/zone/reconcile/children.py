@@ -47,6 +47,7 @@ from banyan.trust.lineage import judge_rows
 from banyan.trust.marks import EpochVerdict, MarkVerdict, judge_epoch, judge_marks
 from banyan.trust.rotation import bundle
 from banyan.trust.session import Session
+from banyan.zone.firm import firm
 from banyan.zone.inbox import use_changes
 from banyan.zone.members import Members
 from banyan.zone.own import Own
@@ -136,7 +137,7 @@ class Children:
     async def enrol(self, greet: Greet, welcome: Welcome, enrol: Enrol, peer: Peer) -> Admitted:
         """Lets a stranger in, or refuses it; the same key with the same evidence converges."""
         try:
-            child = await self._admit(Session.of(greet, welcome, welcome.chain[0]), enrol, peer)
+            child = await firm(self._admit(Session.of(greet, welcome, welcome.chain[0]), enrol, peer))
         except BanyanError as error:
             await self._note_refusal(enrol.name, peer, error)
             raise
@@ -219,13 +220,16 @@ class Children:
             unit.children.put(row)
             return row
 
-        async with self._roster.lock(hello.code):
-            child = await self._store.write("parent.connected", work)
-            live = self._roster.took(child)
-            live.session = session
-            live.heard = self._clock.now()
-            grant, _ = self._grant(live)
-            self._roster.woken()
+        async def connect() -> tuple[Live, Grant]:
+            async with self._roster.lock(hello.code):
+                live = self._roster.took(await self._store.write("parent.connected", work))
+                live.session = session
+                live.heard = self._clock.now()
+                grant, _ = self._grant(live)
+                return live, grant
+
+        live, grant = await firm(connect())
+        child = live.child
         return HelloAck(
             grant=grant,
             known=live.inbox.known,
@@ -294,7 +298,7 @@ class Children:
         if report.condition == LEAVING:
             await self._left(live)
             raise Refused("left", "this zone left by its own word; join it again with a new code")
-        resend = await self._receive(live, report)
+        resend = await firm(self._receive(live, report))
         await self._heard(live, _condition(report.condition), report.reason[:500])
         await self._progress(live, report)
         grant, _ = self._grant(live)

@@ -48,6 +48,7 @@ from banyan.trust.keys import SEED_SIZE
 from banyan.trust.marks import check_epoch
 from banyan.trust.rotation import should_renew
 from banyan.trust.session import Session
+from banyan.zone.firm import firm
 from banyan.zone.members import Members
 from banyan.zone.own import Adopted, Own
 from banyan.zone.settings import ZoneSettings
@@ -192,9 +193,12 @@ class UplinkSide:
             )
             return adopted
 
-        self._own.adopted(await self._store.write("child.certified", work))
-        self._take(row)
-        self.state, self.reason = "cut", ""
+        async def keep() -> None:
+            self._own.adopted(await self._store.write("child.certified", work))
+            self._take(row)
+            self.state, self.reason = "cut", ""
+
+        await firm(keep())
 
     # --- in a session ---------------------------------------------------------------------------
 
@@ -326,8 +330,12 @@ class UplinkSide:
     async def _keep(self, row: Uplink, name: str) -> None:
         if row == self.row:
             return
-        await self._store.write(name, lambda unit: unit.uplinks.put(row))
-        self._take(row)
+
+        async def keep() -> None:
+            await self._store.write(name, lambda unit: unit.uplinks.put(row))
+            self._take(row)
+
+        await firm(keep())
 
     def _take(self, row: Uplink) -> None:
         self.row = row

@@ -177,6 +177,10 @@ class _Sifter:
         return self._newest(row, entry)
 
     def _check_child(self, row: Row, entry: Entry) -> None:
+        if len(row.signature) != SIGNATURE_SIZE:
+            raise Refused(
+                "bad-entry-signature", f"{_zone(row)} added to its signature; only we could vouch for it here"
+            )
         if fingerprint(entry.public_key) != self.child.fingerprint:
             raise Refused("wrong-key", f"{_zone(row)} signed its entry by another key than its certificate's")
         if self.own not in entry.parents:

@@ -20,6 +20,16 @@ from banyan.api.table import Handler, Route
 
 Json = dict[str, object]
 _REF = "#/components/schemas/{name}"
+# One Server-Sent Event: "line" carries a JournalView, "end" a FaultBody.
+_EVENT: Json = {
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {
+        "event": {"type": "string", "enum": ["line", "end"]},
+        "id": {"type": "string", "description": "The line's number."},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
 _DESCRIPTIONS = {
     400: "The request is wrong as it stands",
     401: "No valid credential came with it",
@@ -143,7 +153,7 @@ def _responses(row: Route, by_type: dict[object, Json]) -> Json:
         good = {
             "description": "Done",
             "headers": _headers(),
-            "content": {row.media: {"schema": {"type": "string"}}},
+            "content": {row.media: {"schema": _EVENT if row.stream else {"type": "string"}}},
         }
     else:
         schema: Json = {"type": "object"} if row.answer in (None, Document) else by_type[row.answer]

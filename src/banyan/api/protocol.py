@@ -27,6 +27,7 @@ class BoundedProtocol(HttpToolsProtocol):
     limits = Limits()
     _head = 0
     _in_head = True
+    _begun = False
     _head_timer: asyncio.TimerHandle | None = None
     _stall_timer: asyncio.TimerHandle | None = None
 
@@ -47,16 +48,19 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._await_head()
             self._head += len(data)
         super().data_received(data)
+        if self._begun and self._head_timer is None:
+            # The next request's head began in the same read that ended the one before.
+            self._await_head()
         # One read may hold a short head and much body; only a head that is not yet whole is too long.
         if self._in_head and self._head > self.limits.headers + self.limits.address:
             self._refuse(_TOO_LONG)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head = True
+        self._in_head = self._begun = True
 
     def on_headers_complete(self) -> None:
-        self._in_head = False
+        self._in_head = self._begun = False
         self._head = 0
         if self._head_timer is not None:
             self._head_timer.cancel()

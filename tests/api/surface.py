@@ -1,0 +1,377 @@
+"""A zone in memory behind zone.surface.Surface: a small tree, tokens, codes, rules, keys and a journal.
+
+It authorises as a zone must: out of a caller's subtree nothing exists (404), within it a low role is refused (403).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from banyan.core.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated
+from banyan.core.identity import Caller, Role
+from banyan.core.ids import ZoneCode, under
+from banyan.zone.views import (
+    AmountView,
+    CodeCreated,
+    CodeView,
+    HostCounts,
+    HostView,
+    JournalView,
+    KnownKeyView,
+    PageView,
+    PartView,
+    RackView,
+    RuleView,
+    ServerView,
+    StatusView,
+    TokenCreated,
+    TokenView,
+    UsageView,
+    UseView,
+    ZoneTotals,
+    ZoneView,
+)
+
+OWN = "top"
+CODE = ZoneCode(1)
+NOW = "2026-11-30T12:00:00.000Z"
+LATER = "2026-12-01T12:00:00.000Z"
+INSIDE = "north"
+
+WORDS = {
+    "zone.disable": (Role.OPERATOR, ("reason",)),
+    "zone.enable": (Role.OPERATOR, ()),
+    "zone.maintenance": (Role.OPERATOR, ("until", "reason")),
+    "zone.rescan": (Role.OPERATOR, ()),
+    "zone.ban": (Role.ADMIN, ("reason",)),
+    "zone.unban": (Role.ADMIN, ()),
+    "zone.retire": (Role.ADMIN, ("reason",)),
+    "zone.rename": (Role.ADMIN, ("name",)),
+    "zone.replace": (Role.ADMIN, ("expires",)),
+    "zone.admit": (Role.ADMIN, ()),
+    "zone.accept": (Role.ADMIN, ()),
+}
+_AFTER = {"zone.disable": "disabled", "zone.enable": "enabled", "zone.maintenance": "maintenance", "zone.ban": "banned"}
+
+
+def zone_view(path: str, health: str = "alive", **more: object) -> ZoneView:
+    """The view of the zone at `path` below OWN."""
+    whole = f"{OWN}/{path}"
+    name = path.rpartition("/")[2]
+    # Crockford's alphabet has no i, l, o or u.
+    code = name.translate(str.maketrans("ilou-", "zzzzz"))[:8].rjust(8, "0")
+    view = ZoneView(name, whole, code, "ready", health, "enabled", "", "0.1.0", NOW, parent=whole.rpartition("/")[0],
+                    depth=path.count("/") + 1, hosts=50, servers=12, used_share=0.25)  # fmt: skip
+    return msgspec.structs.replace(view, **more)
+
+
+def totals(zones: int = 4, lost: int = 1) -> ZoneTotals:
+    return ZoneTotals(zones, zones, zones - lost, 0, lost, 0)
+
+
+NONE = PartView(0, 0, 0, {}, None)
+
+
+def usage_view(path: str = OWN) -> UsageView:
+    resources = {
+        "vcpu": AmountView(1600, 6400, 1200),
+        "memory_mib": AmountView(6_553_600, 6_553_600, 1_000_000),
+        "disk_gib": AmountView(100_000, 100_000, 95_000),
+    }
+    unknown = PartView(1, 50, 12, {"vcpu": AmountView(400, 1600, 300)}, NOW)
+    return UsageView(NOW, path, totals(), HostCounts(150, 149, 1), {"active": 30, "stopped": 6}, resources, NONE,
+                     unknown, (f"{OWN}/south/lab3",))  # fmt: skip
+
+
+@dataclass
+class Held:
+    """A token as the fake keeps it."""
+
+    caller: Caller
+    revoked: bool = False
+    expired: bool = False
+
+
+class FakeSurface:
+    """`before` runs at the start of each call, with the call's name: to fail, wait or count there."""
+
+    def __init__(self) -> None:
+        paths = ("north", "north/lab1", "north/lab2", "south", "south/lab3")
+        self.tree = {path: zone_view(path, "lost" if path == "south/lab3" else "alive") for path in paths}
+        self.tree["north/lab1"] = msgspec.structs.replace(self.tree["north/lab1"], labels={"site": "berlin"})
+        self.held: dict[str, Held] = {}
+        self.codes_made: dict[str, CodeView] = {}
+        self.tokens_made: dict[str, TokenView] = {}
+        self.rules_kept: dict[str, RuleView] = {}
+        self.keys_kept: dict[str, KnownKeyView] = {}
+        self.lines: list[JournalView] = []
+        self.refusals: list[tuple[str, str, str, str]] = []
+        self.absent: tuple[str, ...] = ()
+        self.said: list[tuple[str, str, str, Mapping[str, str]]] = []
+        self.before: Callable[[str], None] = lambda name: None
+        self.pause: asyncio.Event | None = None
+        self._grown = asyncio.Condition()
+        for role in Role:
+            self.give(f"{role.name.lower()}-all", role, "")
+            self.give(f"{role.name.lower()}-north", role, INSIDE)
+        for n in range(1, 4):
+            self.write("child-registered", f"top/zone{n}")
+
+    def give(self, bearer: str, role: Role, subtree: str) -> None:
+        self.held[bearer] = Held(Caller(f"token:{bearer}", role, CODE, subtree, bearer))
+
+    def write(self, kind: str, target: str) -> None:
+        """A line of the journal, without telling who waits: `grow` does."""
+        number = len(self.lines) + 1
+        self.lines.append(
+            JournalView(number, NOW, kind, target, "system", "", "", "", "said so", {}, "done", "00" * 32)
+        )
+
+    async def grow(self, kind: str, target: str) -> None:
+        async with self._grown:
+            self.write(kind, target)
+            self._grown.notify_all()
+
+    # --- who may what
+
+    async def _enter(self, name: str) -> None:
+        self.before(name)
+        if self.pause is not None:
+            await self.pause.wait()
+
+    def _find(self, caller: Caller, role: Role, path: str) -> str:
+        """The path below OWN that a person meant, "" for OWN. NotFound out of the caller's subtree, then Refused."""
+        typed = path.strip("/")
+        typed = "" if typed == OWN else typed.removeprefix(f"{OWN}/")
+        if typed and typed not in self.tree:
+            ends = [p for p, z in self.tree.items() if typed in (p.rpartition("/")[2], z.code)]
+            ends = [p for p in ends if under(p, caller.under)]
+            if len(ends) > 1:
+                raise Conflict("ambiguous-zone", f"{path!r} may be {', '.join(ends)}; give more of the path")
+            typed = ends[0] if ends else typed
+        if (typed and typed not in self.tree) or not under(typed, caller.under):
+            raise NotFound("no-zone", f"no zone {path!r} below {OWN}")
+        self._allow(caller, role)
+        return typed
+
+    def _allow(self, caller: Caller, role: Role) -> None:
+        if caller.role < role:
+            raise Refused("forbidden", f"this needs the role {role.name.lower()}")
+
+    def _whole(self, caller: Caller, role: Role) -> None:
+        """For what concerns the zone itself: a caller that is limited to a part below may not."""
+        if caller.under:
+            raise Refused("forbidden", f"this token is limited to {caller.under}")
+        self._allow(caller, role)
+
+    # --- Surface
+
+    async def authenticate(self, bearer: str, address: str, request: str) -> Caller:
+        held = self.held.get(bearer)
+        if held is None:
+            raise Unauthenticated("bad-token", "this token was not issued here")
+        if held.revoked or held.expired:
+            code = "token-revoked" if held.revoked else "token-expired"
+            raise Unauthenticated(code, "this token is good for nothing any more; ask for another")
+        return replace(held.caller, address=address, request=request)
+
+    def local(self, user: str, request: str) -> Caller:
+        return Caller(f"{user}@socket", Role.ADMIN, CODE, request=request, address="local")
+
+    async def refused(self, caller: Caller | None, address: str, what: str, error: str) -> None:
+        self.refusals.append((caller.subject if caller else "", address, what, error))
+
+    async def status(self, caller: Caller) -> StatusView:
+        await self._enter("status")
+        return StatusView(OWN, OWN, "00000001", "0.1.0", 1, NOW, 0.0, (), totals(), (), "ab" * 32, LATER, "cd" * 32,
+                          len(self.lines))  # fmt: skip
+
+    async def usage(self, caller: Caller, path: str) -> UsageView:
+        await self._enter("usage")
+        found = self._find(caller, Role.VIEWER, path or caller.under)
+        return usage_view("/".join(p for p in (OWN, found) if p))
+
+    async def zones(
+        self, caller: Caller, path: str, filters: Mapping[str, str], sort: str, marker: str, limit: int
+    ) -> PageView:
+        await self._enter("zones")
+        top = self._find(caller, Role.VIEWER, path or caller.under)
+        found = [z for p, z in sorted(self.tree.items()) if p != top and under(p, top) and _fits(z, filters)]
+        if sort.startswith("-"):
+            found.reverse()
+        return self._page(found, marker, limit)
+
+    async def zone(self, caller: Caller, path: str) -> ZoneView:
+        await self._enter("zone")
+        return self.tree[self._below(caller, Role.VIEWER, path)]
+
+    async def page(
+        self, caller: Caller, kind: str, path: str, filters: Mapping[str, str], marker: str, limit: int
+    ) -> PageView:
+        await self._enter(kind)
+        if kind == "journal":
+            if not path:
+                self._whole(caller, Role.VIEWER)
+            else:
+                self._find(caller, Role.VIEWER, path)
+            after = int(marker or 0)
+            lines = [line for line in self.lines if line.number > after]
+            kept = [line for line in lines if all(fnmatchcase(getattr(line, k), v) for k, v in filters.items())]
+            items = tuple(msgspec.Raw(msgspec.json.encode(line)) for line in kept[:limit])
+            return PageView(items, str(kept[limit - 1].number) if len(kept) > limit else "")
+        if kind == "use":
+            self._whole(caller, Role.VIEWER)
+            return self._page(
+                [UseView("00000001", f"p{n}", f"project {n}", n, n, n, n) for n in range(3)], marker, limit
+            )
+        top = self._find(caller, Role.VIEWER, path or caller.under)
+        zones = [p for p in sorted(self.tree) if under(p, top)]
+        rows: dict[str, list[msgspec.Struct]] = {
+            "racks": [RackView(f"{OWN}/{p}", "sim", "00000002", "sim", "available", "", "exclusive", "hosts", 50, 12, 1,
+                               NOW) for p in zones],
+            "hosts": [HostView(f"{OWN}/{p}", "sim", f"id-{p}", f"host-{p}", True, False, True,
+                               {"vcpu": AmountView(16, 64, 8)}) for p in zones],
+            "servers": [ServerView(f"{OWN}/{p}", "sim", f"id-{p}", "web", "p1", "active", f"id-{p}", "m1", True, NOW)
+                        for p in zones],
+        }  # fmt: skip
+        return self._page(rows[kind], marker, limit)
+
+    async def command(self, caller: Caller, name: str, path: str, arguments: Mapping[str, str]) -> ZoneView:
+        await self._enter(name)
+        role, known = WORDS[name]
+        if not set(arguments) <= set(known):
+            raise BadInput("bad-argument", f"{name} takes {', '.join(known)}, got {', '.join(arguments)}")
+        found = self._below(caller, role, path)
+        self.said.append((caller.subject, name, found, dict(arguments)))
+        self.tree[found] = msgspec.structs.replace(
+            self.tree[found], admin=_AFTER.get(name, self.tree[found].admin), reason=arguments.get("reason", "")
+        )
+        await self.grow(name.replace(".", "-"), f"{OWN}/{found}")
+        return self.tree[found]
+
+    def _below(self, caller: Caller, role: Role, path: str) -> str:
+        found = self._find(caller, role, path)
+        if not found:
+            raise BadInput("own-zone", "this is about a zone below, not about this zone itself")
+        return found
+
+    async def create_code(
+        self,
+        caller: Caller,
+        *,
+        name: str,
+        driver: str,
+        labels: Mapping[str, str],
+        uses: int | None,
+        expires: float,
+        mode: str,
+        replace: bool,
+    ) -> CodeCreated:
+        await self._enter("create_code")
+        self._whole(caller, Role.OPERATOR)
+        id = f"c{len(self.codes_made) + 1:03}"
+        self.codes_made[id] = CodeView(
+            id, NOW, LATER, uses, 0, name, driver, dict(labels), mode, replace, False, caller.subject
+        )
+        return CodeCreated(id, f"banyan1.{'A' * 60}{id}", LATER)
+
+    async def codes(self, caller: Caller, marker: str, limit: int) -> tuple[CodeView, ...]:
+        self._whole(caller, Role.OPERATOR)
+        return tuple(v for k, v in sorted(self.codes_made.items()) if k > marker)[:limit]
+
+    async def revoke_code(self, caller: Caller, id: str) -> None:
+        self._whole(caller, Role.OPERATOR)
+        if id not in self.codes_made:
+            raise NotFound("no-code", f"no join code {id!r}")
+        self.codes_made[id] = msgspec.structs.replace(self.codes_made[id], revoked=True)
+
+    async def create_token(self, caller: Caller, subject: str, role: Role, under: str, expires: float) -> TokenCreated:
+        await self._enter("create_token")
+        self._allow(caller, Role.ADMIN)
+        found = self._find(caller, Role.ADMIN, under or caller.under)
+        id = f"t{len(self.tokens_made) + 1:03}"
+        self.tokens_made[id] = TokenView(id, subject, role.name.lower(), found, NOW, LATER, False, caller.subject)
+        self.give(f"made-{id}", role, found)
+        return TokenCreated(id, f"made-{id}", role.name.lower(), found, LATER)
+
+    async def tokens(self, caller: Caller, marker: str, limit: int) -> tuple[TokenView, ...]:
+        self._allow(caller, Role.ADMIN)
+        mine = (v for k, v in sorted(self.tokens_made.items()) if k > marker and under(v.under, caller.under))
+        return tuple(mine)[:limit]
+
+    async def revoke_token(self, caller: Caller, id: str) -> None:
+        self._allow(caller, Role.ADMIN)
+        if id not in self.tokens_made or not under(self.tokens_made[id].under, caller.under):
+            raise NotFound("no-token", f"no token {id!r}")
+        self.tokens_made[id] = msgspec.structs.replace(self.tokens_made[id], revoked=True)
+        self.held[f"made-{id}"].revoked = True
+
+    async def rules(self, caller: Caller) -> tuple[RuleView, ...]:
+        self._whole(caller, Role.OPERATOR)
+        return tuple(sorted(self.rules_kept.values(), key=lambda r: (r.priority, r.id)))
+
+    async def put_rule(self, caller: Caller, rule: RuleView) -> RuleView:
+        self._whole(caller, Role.ADMIN)
+        self.rules_kept[rule.id] = rule
+        return rule
+
+    async def delete_rule(self, caller: Caller, id: str) -> None:
+        self._whole(caller, Role.ADMIN)
+        if self.rules_kept.pop(id, None) is None:
+            raise NotFound("no-rule", f"no rule {id!r}")
+
+    async def known_keys(self, caller: Caller) -> tuple[KnownKeyView, ...]:
+        self._whole(caller, Role.OPERATOR)
+        return tuple(v for _, v in sorted(self.keys_kept.items()))
+
+    async def put_known_key(self, caller: Caller, key: KnownKeyView) -> KnownKeyView:
+        self._whole(caller, Role.ADMIN)
+        self.keys_kept[key.fingerprint] = msgspec.structs.replace(key, created_by=caller.subject)
+        return self.keys_kept[key.fingerprint]
+
+    async def delete_known_key(self, caller: Caller, fingerprint: str) -> None:
+        self._whole(caller, Role.ADMIN)
+        if self.keys_kept.pop(fingerprint, None) is None:
+            raise NotFound("no-key", f"no key {fingerprint!r}")
+
+    async def rotate_authority(self, caller: Caller, leaked: bool) -> StatusView:
+        self._whole(caller, Role.ADMIN)
+        return await self.status(caller)
+
+    async def release(self, caller: Caller) -> StatusView:
+        self._whole(caller, Role.ADMIN)
+        return await self.status(caller)
+
+    async def leave(self, caller: Caller, apply: bool) -> PageView:
+        self._whole(caller, Role.ADMIN)
+        return PageView((msgspec.Raw(b'{"kind":"network","name":"banyan"}'),))
+
+    def metrics(self) -> Mapping[str, float]:
+        return {"banyan_zones": 5.0, 'banyan_children{health="alive"}': 4.0, "banyan_scans_total": 7.0}
+
+    def journal_number(self) -> int:
+        return len(self.lines)
+
+    async def journal_grew(self, number: int) -> None:
+        async with self._grown:
+            await self._grown.wait_for(lambda: len(self.lines) > number)
+
+    def _page(self, rows: list[msgspec.Struct] | list[ZoneView] | list[UseView], marker: str, limit: int) -> PageView:
+        if marker and not marker.isdigit():
+            raise BadInput("bad-marker", "the marker must be the `marker` of the page before, unchanged")
+        start = int(marker or 0)
+        items = tuple(msgspec.Raw(msgspec.json.encode(row)) for row in rows[start : start + limit])
+        return PageView(items, str(start + limit) if start + limit < len(rows) else "", self.absent)
+
+
+def _fits(zone: ZoneView, filters: Mapping[str, str]) -> bool:
+    for key, wanted in filters.items():
+        have = zone.labels.get(key[6:], "") if key.startswith("label.") else getattr(zone, key)
+        if not fnmatchcase(have, wanted):
+            return False
+    return True

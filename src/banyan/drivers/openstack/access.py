@@ -8,21 +8,23 @@ a deadline and a size, whatever the other side does. `asking` adds pace and retr
 from __future__ import annotations
 
 import threading
+import warnings
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 import requests
+import urllib3
 from keystoneauth1 import exceptions as ksa
 from keystoneauth1.session import Session, TCPKeepAliveAdapter
 
 from banyan.core.records import DriverUnavailable
 from banyan.drivers.openstack import reasons
 from banyan.drivers.openstack.endpoints import WANTED, Endpoint, Service, base, read_offer
+from banyan.drivers.openstack.lanes import Overdue
 from banyan.drivers.openstack.microversions import TooOld, agree
 from banyan.drivers.openstack.options import OpenStackOptions
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 # Query parameters; a tuple repeats its name.
 Params = Mapping[str, str | tuple[str, ...]]
+NO_PARAMS: Params = {}
 
 CONNECT_TIMEOUT = 10.0
 _CHUNK = 256 * 1024
@@ -61,13 +64,27 @@ class Guard(TCPKeepAliveAdapter):
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """One GET. `timeout` is seconds; `overdue` is asked between pieces of the answer."""
+
+    service: Service
+    path: str
+    timeout: float
+    overdue: Overdue
+    params: Params
+
+    def __str__(self) -> str:
+        return f"GET {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """One whole answer. `retry_after` is seconds, or None."""
+    """One whole answer. `kind`, `retry_after` and `location` are headers, "" where there is none."""
 
     status: int
     body: bytes
     kind: str = ""
-    retry_after: float | None = None
+    retry_after: str = ""
     location: str = ""
 
 
@@ -84,6 +101,9 @@ class Me:
 
 @dataclass(slots=True)
 class _Session:
+    """What was opened; `serial` is Access's wish at that time."""
+
+    serial: int
     region: CloudRegion
     session: Session
     auth: BaseAuthPlugin
@@ -94,19 +114,16 @@ class _Session:
 class Access:
     """One cloud through its clouds.yaml entry. Blocking; safe from two threads.
 
-    `now` and `wall` read the clocks. Raises DriverUnavailable for everything that goes wrong.
+    Raises DriverUnavailable for everything that goes wrong.
     """
 
-    def __init__(
-        self, rack: str, options: OpenStackOptions, now: Callable[[], float], wall: Callable[[], float]
-    ) -> None:
+    def __init__(self, rack: str, options: OpenStackOptions) -> None:
         self.where = reasons.Where(rack, options.cloud, options.region)
         self._rack = rack
         self._options = options
-        self._now = now
-        self._wall = wall
         self._guard = Guard()
         self._lock = threading.RLock()
+        self._wanted = 0
         self._session: _Session | None = None
 
     @property
@@ -115,11 +132,15 @@ class Access:
         return self._guard.requests
 
     def forget(self) -> None:
-        """The next call reads clouds.yaml, asks for a token and for versions again."""
-        with self._lock:
-            if self._session is not None:
-                self._session.session.session.close()
-            self._session = None
+        """The next call reads clouds.yaml, asks for a token and for versions again. Never blocks."""
+        self._wanted += 1
+
+    def close(self) -> None:
+        """Drops idle connections. Never blocks."""
+        self.forget()
+        opened = self._session
+        if opened is not None:
+            opened.session.session.close()
 
     def me(self) -> Me:
         return self._opened().me
@@ -127,32 +148,36 @@ class Access:
     def region(self) -> str:
         return self._opened().region.get_region_name() or ""
 
-    def endpoint(self, service: Service) -> Endpoint:
+    def endpoint(self, service: Service, overdue: Overdue) -> Endpoint:
         """Where `service` is; its microversion is agreed on at the first call (one GET)."""
         opened = self._opened()
         with self._lock:
             found = opened.endpoints.get(service)
             if found is None:
-                found = self._find(opened, service)
+                found = self._find(opened, service, overdue)
                 opened.endpoints[service] = found
         if isinstance(found, DriverUnavailable):
             raise found
         return found
 
-    def get(self, service: Service, path: str, params: Params, timeout: float) -> Reply:
-        """GET `path` below the service's endpoint. Statuses of 400 and above come back as replies, but for 401."""
-        endpoint = self.endpoint(service)
-        return self._get(self._opened(), service, endpoint.url + path, path, params, endpoint.headers(), timeout)
+    def get(self, ask: Ask) -> Reply:
+        """GET a path below its service's endpoint. Statuses of 400 and above come back as replies, but for 401."""
+        endpoint = self.endpoint(ask.service, ask.overdue)
+        return self._get(self._opened(), ask, endpoint.url + ask.path, endpoint.headers())
 
     # --- opening --------------------------------------------------------------------------------
 
     def _opened(self) -> _Session:
         with self._lock:
-            if self._session is None:
-                self._session = self._open()
-            return self._session
+            wanted = self._wanted
+            opened = self._session
+            if opened is None or opened.serial != wanted:
+                if opened is not None:
+                    opened.session.session.close()
+                opened = self._session = self._open(wanted)
+            return opened
 
-    def _open(self) -> _Session:
+    def _open(self, serial: int) -> _Session:
         region = self._configured()
         self.where = reasons.Where(self._rack, self._options.cloud, region.get_region_name() or "")
         session = region.get_session()
@@ -163,13 +188,15 @@ class Access:
         auth = session.auth
         if auth is None:
             raise self.where.config("the entry names no way to authenticate (auth_type: none)")
-        return _Session(region, session, auth, self._authenticate(region, session, auth))
+        return _Session(serial, region, session, auth, self._authenticate(region, session, auth))
 
     def _configured(self) -> CloudRegion:
         # Imported here, on a thread: openstacksdk takes half a second, which the event loop does not have.
         from openstack import exceptions as sdk
         from openstack.config.loader import OpenStackConfig
 
+        # openstacksdk 4 warns of InfluxDB whether or not anybody asked for it.
+        warnings.filterwarnings("ignore", message="Support for InfluxDB")
         o = self._options
         # argparse's None means "not chosen" to the SDK, which then takes the entry's own.
         chosen = Namespace(os_region_name=o.region or None, os_interface=o.interface.value if o.interface else None)
@@ -191,12 +218,8 @@ class Access:
         address = str(region.config.get("auth", {}).get("auth_url", ""))
         try:
             access = auth.get_access(session)  # type: ignore[attr-defined]
-        except ksa.HttpError as error:
-            raise self._token_error(error) from error
-        except (ksa.ConnectFailure, ksa.ConnectTimeout, ksa.UnknownConnectionError) as error:
-            raise self._connection_error(Service.IDENTITY, address, error) from error
         except ksa.ClientException as error:
-            raise self.where.config(f"no token can be had with this entry: {error}") from error
+            raise self._token_error(address, error) from error
         except AttributeError as error:
             raise self.where.config("the entry's auth_type gives no project's token") from error
         return Me(
@@ -207,65 +230,57 @@ class Access:
             tuple(sorted(access.role_names or ())),
         )
 
-    def _find(self, opened: _Session, service: Service) -> Endpoint | DriverUnavailable:
+    def _find(self, opened: _Session, service: Service, overdue: Overdue) -> Endpoint | DriverUnavailable:
         region = opened.region
         address = region.get_endpoint(service.value)
         if not address:
+            interface, where = region.get_interface(service.value), region.get_region_name(service.value)
             try:
                 found = opened.auth.get_endpoint_data(
                     opened.session,
                     service_type=region.get_service_type(service.value),
-                    interface=region.get_interface(service.value),
-                    region_name=region.get_region_name(service.value),
+                    interface=interface,
+                    region_name=where,
                     service_name=region.get_service_name(service.value),
                     discover_versions=False,
                 )
+            except ksa.CatalogException:
+                found = None
             except ksa.ClientException as error:
-                raise self._client_error(Service.IDENTITY, "the token request", "", error) from error
+                raise self.where.config(f"the service catalogue cannot be read: {error}") from error
             if found is None or not found.catalog_url:
-                return self.where.no_service(
-                    service, str(region.get_interface(service.value)), region.get_region_name(service.value) or ""
-                )
+                return self.where.no_service(service, str(interface), where or "")
             address = found.catalog_url
         url = base(service, address, opened.me.project)
         if service not in WANTED:
             return Endpoint(service, url)
-        return self._versioned(opened, service, url)
+        return self._versioned(opened, service, url, overdue)
 
-    def _versioned(self, opened: _Session, service: Service, url: str) -> Endpoint | DriverUnavailable:
-        call = "GET its versions"
-        reply = self._get(opened, service, url + "/", call, {}, {}, min(self._options.timeout, CONNECT_TIMEOUT))
+    def _versioned(
+        self, opened: _Session, service: Service, url: str, overdue: Overdue
+    ) -> Endpoint | DriverUnavailable:
+        ask = Ask(service, "/ (its versions)", min(self._options.timeout, CONNECT_TIMEOUT), overdue, NO_PARAMS)
+        reply = self._get(opened, ask, url + "/", {})
         if reply.status not in (200, 300):
-            raise problem(self.where, service, call, reply)
+            raise problem(self.where, ask, reply)
         try:
             offer = read_offer(reply.body)
             return Endpoint(service, url, agree(WANTED[service], offer.low, offer.high), str(offer))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self.where.nonsense(service, call, reply.kind, str(error), reply.body) from error
+            raise self.where.nonsense(service, str(ask), reply.kind, str(error), reply.body) from error
         except TooOld as error:
             return self.where.too_old(service, str(error))
 
     # --- one request ----------------------------------------------------------------------------
 
-    def _get(
-        self,
-        opened: _Session,
-        service: Service,
-        url: str,
-        path: str,
-        params: Params,
-        headers: Mapping[str, str],
-        timeout: float,
-    ) -> Reply:
-        call = path if path.startswith("GET ") else f"GET {path}"
-        deadline = self._now() + timeout
+    def _get(self, opened: _Session, ask: Ask, url: str, headers: Mapping[str, str]) -> Reply:
         try:
             response = opened.session.request(
                 url,
                 "GET",
-                params=dict(params),
+                params=dict(ask.params),
                 headers={"Accept": "application/json", **headers},
-                timeout=(min(timeout, CONNECT_TIMEOUT), timeout),
+                timeout=(min(ask.timeout, CONNECT_TIMEOUT), ask.timeout),
                 stream=True,
                 raise_exc=False,
                 log=False,
@@ -273,25 +288,24 @@ class Access:
                 connect_retries=0,
             )
             with closing(response):
-                body = self._read(response, service, call, deadline, timeout)
-        except ksa.ClientException as error:
-            raise self._client_error(service, call, url, error) from error
-        except requests.RequestException as error:
-            if isinstance(error, requests.Timeout) or "timed out" in str(error):
-                raise self.where.late(service, call, timeout) from error
-            raise self._connection_error(service, url, error) from error
-        kind = response.headers.get("Content-Type", "")
+                body = self._read(response, ask)
+        except ksa.HttpError as error:
+            # Statuses of the call itself come back as replies: this is Keystone's word about a new token.
+            raise self._token_error("", error) from error
+        except (ksa.ClientException, requests.RequestException) as error:
+            raise self._connection_error(ask.service, str(ask), url, ask.timeout, error) from error
         if response.status_code == 401:
-            raise self.where.token_refused(service, reasons.message(body))
+            raise self.where.token_refused(ask.service, reasons.message(body))
+        header = response.headers
         return Reply(
             response.status_code,
             body,
-            kind,
-            self._retry_after(response.headers.get("Retry-After")),
-            response.headers.get("Location", ""),
+            header.get("Content-Type", ""),
+            header.get("Retry-After", ""),
+            header.get("Location", ""),
         )
 
-    def _read(self, response: requests.Response, service: Service, call: str, deadline: float, timeout: float) -> bytes:
+    def _read(self, response: requests.Response, ask: Ask) -> bytes:
         limit = self._options.max_response if response.status_code < 400 else _PIECE_OF_ERROR
         pieces: list[bytes] = []
         size = 0
@@ -300,49 +314,39 @@ class Access:
             if size > limit:
                 if response.status_code >= 400:
                     break
-                raise self.where.too_big(service, call, limit)
-            if self._now() > deadline:
-                raise self.where.late(service, call, timeout)
+                raise self.where.too_big(ask.service, str(ask), limit)
+            if ask.overdue():
+                raise self.where.late(ask.service, str(ask), ask.timeout)
             pieces.append(piece)
         return b"".join(pieces)
 
-    def _retry_after(self, text: str | None) -> float | None:
-        """RFC 9110 §10.2.3: seconds, or a date."""
-        if not text:
-            return None
-        if text.strip().isdecimal():
-            return float(text)
-        try:
-            return max(0.0, parsedate_to_datetime(text).timestamp() - self._wall())
-        except ValueError:
-            return None
-
     # --- foreign errors become ours -------------------------------------------------------------
 
-    def _client_error(self, service: Service, call: str, url: str, error: ksa.ClientException) -> DriverUnavailable:
-        """What keystoneauth raises while it sends: connections, or a token that could not be had again."""
-        if isinstance(error, ksa.HttpError):
-            return self._token_error(error)
-        if isinstance(error, ksa.ConnectTimeout) and not _connecting(error):
-            return self.where.late(service, call, self._options.timeout)
-        if isinstance(error, (ksa.ConnectFailure, ksa.ConnectTimeout, ksa.SSLError, ksa.UnknownConnectionError)):
-            return self._connection_error(service, url, error)
-        return self.where.config(f"{type(error).__name__}: {error}")
-
-    def _connection_error(self, service: Service, url: str, error: Exception) -> DriverUnavailable:
+    def _connection_error(
+        self, service: Service, call: str, url: str, timeout: float, error: Exception
+    ) -> DriverUnavailable:
         address = url.split("?", 1)[0]
         if reasons.is_tls(error):
             return self.where.untrusted(service, address, reasons.cause(error))
-        if isinstance(error, ksa.ConnectTimeout) and not _connecting(error):
-            return self.where.late(service, "the token request", self._options.timeout)
+        links = reasons.chain(error)
+        if any(isinstance(link, requests.ReadTimeout | urllib3.exceptions.ReadTimeoutError) for link in links):
+            return self.where.late(service, call, timeout)
+        if reasons.is_cut(error):
+            return self.where.cut(service, address)
         return self.where.unreachable(service, address, reasons.cause(error))
 
-    def _token_error(self, error: ksa.HttpError) -> DriverUnavailable:
-        """Keystone's answer to a token request."""
-        status = int(error.http_status)
-        body = error.response.content[:_PIECE_OF_ERROR] if error.response is not None else b""
-        said = reasons.message(body)
+    def _token_error(self, address: str, error: ksa.ClientException) -> DriverUnavailable:
+        """Why there is no token: what Keystone answered, or that it did not. keystoneauth wraps either."""
         call = "the token request"
+        links = reasons.chain(error)
+        refusal = next((link for link in links if isinstance(link, ksa.HttpError)), None)
+        if refusal is None:
+            if any(isinstance(link, ksa.ConnectionError | ksa.SSLError) for link in links):
+                return self._connection_error(Service.IDENTITY, call, address, self._options.timeout, error)
+            return self.where.config(f"no token can be had with this entry: {error}")
+        status = int(refusal.http_status)
+        body = refusal.response.content[:_PIECE_OF_ERROR] if refusal.response is not None else b""
+        said = reasons.message(body)
         if status == 401:
             return self.where.credentials(said)
         if status == 403:
@@ -352,9 +356,10 @@ class Access:
         return self.where.unexpected(Service.IDENTITY, call, status, said)
 
 
-def problem(where: reasons.Where, service: Service, call: str, reply: Reply, tries: int = 1) -> DriverUnavailable:
+def problem(where: reasons.Where, ask: Ask, reply: Reply, tries: int = 1) -> DriverUnavailable:
     """Why a reply that is not 200 is no answer."""
     said = reasons.message(reply.body)
+    service, call = ask.service, str(ask)
     if reply.status == 403:
         return where.denied(service, call, said)
     if reply.status == 429 or reply.status >= 500:
@@ -362,8 +367,3 @@ def problem(where: reasons.Where, service: Service, call: str, reply: Reply, tri
     if 300 <= reply.status < 400:
         return where.redirected(service, call, reply.status, reply.location)
     return where.unexpected(service, call, reply.status, said)
-
-
-def _connecting(error: ksa.ConnectTimeout) -> bool:
-    """Whether the time ran out before there was a connection (keystoneauth has one name for both)."""
-    return isinstance(error.__context__, requests.ConnectTimeout)

@@ -8,6 +8,7 @@ decoding happen on `lanes`; errors come as DriverUnavailable from `reasons`.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -16,10 +17,10 @@ import msgspec
 from banyan.core.ports import Clock, Ids
 from banyan.core.records import DriverUnavailable
 from banyan.core.time import Mono
-from banyan.drivers.openstack.access import CONNECT_TIMEOUT, Access, Me, Params, Reply, problem
+from banyan.drivers.openstack.access import CONNECT_TIMEOUT, NO_PARAMS, Access, Ask, Me, Params, problem
 from banyan.drivers.openstack.endpoints import Endpoint, Service
-from banyan.drivers.openstack.lanes import Lanes, LanesBusy
-from banyan.drivers.openstack.reasons import BadRequest, Where
+from banyan.drivers.openstack.lanes import Lanes, LanesBusy, Overdue
+from banyan.drivers.openstack.reasons import BadRequest, Cut, Where
 
 T = TypeVar("T")
 
@@ -33,8 +34,6 @@ _BUSY_STATUSES = (429, 502, 503, 504)
 
 # What a lane gets beyond the deadlines of the calls in it: a token may be asked for, then the request sent twice.
 _SLACK = 5.0
-
-NO_PARAMS: Params = {}
 
 
 class Page(Protocol):
@@ -64,10 +63,11 @@ class Pace:
     def __init__(self, per_second: float, clock: Clock) -> None:
         self._gap = 1.0 / per_second
         self._clock = clock
-        self._next = clock.now()
+        self._next: Mono | None = None
 
     async def turn(self) -> None:
-        mine = Mono(max(self._clock.now(), self._next))
+        now = self._clock.now()
+        mine = now if self._next is None else max(now, self._next)
         self._next = Mono(mine + self._gap)
         await self._clock.sleep_until(mine)
 
@@ -119,16 +119,16 @@ class Cloud:
 
     def close(self) -> None:
         self._closed = True
-        self._access.forget()
+        self._access.close()
 
     async def me(self) -> Me:
         """Who the credentials speak for; asks for a token if there is none."""
         self.asked_last = Service.IDENTITY
         await self._pace.turn()
-        return await self._run(self._access.me, Service.IDENTITY, "the token request", self._timeout)
+        return await self._run(lambda _: self._access.me(), Service.IDENTITY, "the token request", self._timeout)
 
     async def region(self) -> str:
-        return await self._run(self._access.region, Service.IDENTITY, "the token request", self._timeout)
+        return await self._run(lambda _: self._access.region(), Service.IDENTITY, "the token request", self._timeout)
 
     async def endpoint(self, service: Service) -> Endpoint:
         self.asked_last = service
@@ -142,22 +142,13 @@ class Cloud:
         tried = 1
         while True:
             await self._pace.turn()
-            outcome = await self._once_or_cut(service, path, shape, params, tried)
+            outcome = await self.once(service, path, shape, params, self._timeout, tried)
             if not isinstance(outcome, Busy):
                 return outcome
             if tried == TRIES or not self._retries.take():
                 raise outcome.error
             await self._wait(tried, outcome.retry_after)
             tried += 1
-
-    async def _once_or_cut(self, service: Service, path: str, shape: type[T], params: Params, tried: int) -> T | Busy:
-        """`once`, but a first connection that is cut counts as busy: servers close idle ones without a word."""
-        try:
-            return await self.once(service, path, shape, params, self._timeout, tried)
-        except DriverUnavailable as error:
-            if tried > 1 or error.code != "openstack-unreachable":
-                raise
-            return Busy(error, None)
 
     async def once(
         self,
@@ -169,9 +160,11 @@ class Cloud:
         tried: int = 1,
     ) -> T | Busy:
         """One try, at once. A busy service comes back as `Busy`; all else that is no answer is raised."""
-        call = f"GET {path}"
-        work = partial(self._fetch, service, path, shape, params, timeout, tried)
-        return await self._run(work, service, call, timeout)
+
+        def work(overdue: Overdue) -> T | Busy:
+            return self._fetch(Ask(service, path, timeout, overdue, params), shape, tried)
+
+        return await self._run(work, service, f"GET {path}", timeout)
 
     async def pages(
         self, service: Service, path: str, shape: type[P], params: Params = NO_PARAMS
@@ -201,28 +194,22 @@ class Cloud:
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _fetch(
-        self,
-        service: Service,
-        path: str,
-        shape: type[T],
-        params: Params,
-        timeout: float,
-        tried: int,
-    ) -> T | Busy:
+    def _fetch(self, ask: Ask, shape: type[T], tried: int) -> T | Busy:
         """On a lane's thread: the request and the decoding."""
-        reply: Reply = self._access.get(service, path, params, timeout)
-        call = f"GET {path}"
+        try:
+            reply = self._access.get(ask)
+        except Cut as error:
+            return Busy(error)
         if reply.status in _BUSY_STATUSES:
-            return Busy(problem(self.where, service, call, reply, tried), reply.retry_after)
+            return Busy(problem(self.where, ask, reply, tried), reply.retry_after)
         if reply.status != 200:
-            raise problem(self.where, service, call, reply)
+            raise problem(self.where, ask, reply)
         try:
             return msgspec.json.decode(reply.body, type=shape)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self.where.nonsense(service, call, reply.kind, str(error), reply.body) from error
+            raise self.where.nonsense(ask.service, str(ask), reply.kind, str(error), reply.body) from error
 
-    async def _run(self, work: Callable[[], T], service: Service, call: str, timeout: float) -> T:
+    async def _run(self, work: Callable[[Overdue], T], service: Service, call: str, timeout: float) -> T:
         if self._closed:
             raise self.where.closed()
         try:
@@ -232,12 +219,22 @@ class Cloud:
         except TimeoutError as error:
             raise self.where.late(service, call, timeout) from error
 
-    async def _wait(self, tried: int, retry_after: float | None) -> None:
+    async def _wait(self, tried: int, retry_after: str) -> None:
         longest = min(LAST_WAIT, FIRST_WAIT * 2**tried)
-        wait = self._ids.uniform(FIRST_WAIT, longest)
-        if retry_after is not None:
-            wait += min(retry_after, LONGEST_RETRY_AFTER)
+        asked = seconds_of(retry_after, self._clock.wall())
+        wait = self._ids.uniform(FIRST_WAIT, longest) + min(asked, LONGEST_RETRY_AFTER)
         await self._clock.sleep_until(Mono(self._clock.now() + wait))
+
+
+def seconds_of(retry_after: str, wall: float) -> float:
+    """What a Retry-After header asks for: seconds, or a date (RFC 9110 §10.2.3); 0.0 if it is neither."""
+    text = retry_after.strip()
+    if text.isdecimal():
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - wall)
+    except ValueError:
+        return 0.0
 
 
 class Busy:
@@ -245,6 +242,6 @@ class Busy:
 
     __slots__ = ("error", "retry_after")
 
-    def __init__(self, error: DriverUnavailable, retry_after: float | None) -> None:
+    def __init__(self, error: DriverUnavailable, retry_after: str = "") -> None:
         self.error = error
         self.retry_after = retry_after

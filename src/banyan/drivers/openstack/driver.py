@@ -27,6 +27,9 @@ from banyan.drivers.registry import DriverContext
 # A probe is to notice a cloud that hangs long before a scan does.
 PROBE_TIMEOUT = 10.0
 
+# Facts are short texts (duty 15 of docs/contracts/driver.md).
+MOST_FACT = 255
+
 # What a probe asks of the service that failed last: answered from memory or one row, for any role.
 _PROBES = {
     Service.IDENTITY: "/auth/projects",
@@ -48,7 +51,7 @@ class OpenStackDriver:
         self._memory = Memory()
         self._hurt: Service | None = None
         self._cloud = Cloud(
-            Access(context.rack, options, context.clock.now, context.clock.wall),
+            Access(context.rack, options),
             context.clock,
             context.ids,
             Pace(context.requests_per_second, context.clock),
@@ -75,6 +78,7 @@ class OpenStackDriver:
             images = await reading.images()
             networks = await reading.networks()
             facts = {**await self._facts(reading.basis), **reading.facts}
+            facts = {key: text[:MOST_FACT] for key, text in facts.items()}
         except DriverUnavailable:
             self._hurt = cloud.asked_last
             cloud.forget()

@@ -1,7 +1,8 @@
 """Where blocking calls go: a bounded number of threads, so that the event loop never waits for a cloud.
 
-A call that outlives its deadline keeps its thread until the socket gives up, and its place; when all places
-hang, further calls are refused at once. The threads are daemons: a cloud that hangs never keeps a zone from ending.
+A call that outlives its deadline is told so (`Overdue`), but keeps its thread and its place until the socket gives
+up; when all places hang, further calls are refused at once. The threads are daemons: a cloud that hangs never keeps a
+zone from ending. Nothing on a lane reads a clock: the loop's side measures.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 T = TypeVar("T")
+
+# Asked by the work between two pieces of an answer: whether nobody waits for it any more.
+Overdue = Callable[[], bool]
 
 
 class LanesBusy(Exception):
@@ -28,7 +33,7 @@ class Lanes:
         self._taken = 0
         self._lock = threading.Lock()
 
-    async def run(self, work: Callable[[], T], seconds: float) -> T:
+    async def run(self, work: Callable[[Overdue], T], seconds: float) -> T:
         """What `work` returns or raises. TimeoutError when it took longer; LanesBusy when no place is free."""
         with self._lock:
             if self._taken >= self.places:
@@ -36,8 +41,9 @@ class Lanes:
             self._taken += 1
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[T] = loop.create_future()
+        body = partial(self._body, partial(work, outcome.done), loop, outcome)
         try:
-            threading.Thread(target=self._body, args=(work, loop, outcome), name=self._name, daemon=True).start()
+            threading.Thread(target=body, name=self._name, daemon=True).start()
         except RuntimeError:  # no further thread can be had
             self._leave()
             raise LanesBusy from None

@@ -211,46 +211,46 @@ class Reading:
             self.facts["limits"] = f"of {len(memory.limits)} of {len(projects)} projects read so far"
 
     async def flavors(self) -> tuple[Flavor, ...]:
-        found: list[shapes.Flavor] = []
+        found: dict[str, shapes.Flavor] = {}
         params = {"is_public": "None"} if self.basis is Basis.HOSTS else {}
         async for page in self._asker.pages(Service.COMPUTE, "/flavors/detail", shapes.FlavorPage, params):
-            found += page.flavors
+            found.update((flavor.id, flavor) for flavor in page.flavors)
             if len(found) > MOST_FLAVORS:
                 break
-        bounded = self._bounded("flavors", found, MOST_FLAVORS)
+        bounded = self._bounded("flavors", list(found.values()), MOST_FLAVORS)
         return tuple(translate.flavor(f, self._order.share) for f in bounded)
 
     async def images(self) -> tuple[Image, ...]:
-        found: list[shapes.Image] = []
+        found: dict[str, shapes.Image] = {}
         try:
             async for page in self._asker.pages(Service.IMAGE, "/images", shapes.ImagePage):
-                found += page.images
+                found.update((image.id, image) for image in page.images)
                 if len(found) > MOST_IMAGES:
                     break
         except DriverUnavailable as error:
             self._stale("images", error)
             return self._memory.images
-        bounded = self._bounded("images", found, MOST_IMAGES)
+        bounded = self._bounded("images", list(found.values()), MOST_IMAGES)
         self._memory.images = tuple(map(translate.image, bounded))
         return self._memory.images
 
     async def networks(self) -> tuple[Network, ...]:
-        found: list[shapes.Network] = []
-        subnets: list[shapes.Subnet] = []
+        found: dict[str, shapes.Network] = {}
+        subnets: dict[str, shapes.Subnet] = {}
         try:
             async for page in self._asker.pages(Service.NETWORK, "/networks", shapes.NetworkPage, _NETWORK_PARAMS):
-                found += page.networks
+                found.update((network.id, network) for network in page.networks)
                 if len(found) > MOST_NETWORKS:
                     break
             async for part in self._asker.pages(Service.NETWORK, "/subnets", shapes.SubnetPage, _SUBNET_PARAMS):
-                subnets += part.subnets
+                subnets.update((subnet.id, subnet) for subnet in part.subnets)
                 if len(subnets) > MOST_NETWORKS:
                     break
         except DriverUnavailable as error:
             self._stale("networks", error)
             return self._memory.networks
-        bounded = self._bounded("networks", found, MOST_NETWORKS)
-        self._memory.networks = translate.networks(bounded, subnets)
+        bounded = self._bounded("networks", list(found.values()), MOST_NETWORKS)
+        self._memory.networks = translate.networks(bounded, subnets.values())
         return self._memory.networks
 
     def _stale(self, what: str, error: DriverUnavailable) -> None:

@@ -7,6 +7,7 @@ token: of an answer only the service's own message is quoted, and of an exceptio
 from __future__ import annotations
 
 import errno
+import http.client
 import socket
 import ssl
 
@@ -24,6 +25,10 @@ class Denied(DriverUnavailable):
 
 class Missing(DriverUnavailable):
     """What was asked for is not there (404): it went since it was listed, or the address is wrong."""
+
+
+class Cut(DriverUnavailable):
+    """A connection was closed instead of answered, as servers do to idle ones without a word: it is asked again."""
 
 
 class BadRequest(DriverUnavailable):
@@ -77,6 +82,14 @@ class Where:
 
     def too_old(self, service: Service, problem: str) -> DriverUnavailable:
         return DriverUnavailable("openstack-too-old", f"{self}: {service.project} is too old or too new: {problem}")
+
+    def cut(self, service: Service, address: str) -> DriverUnavailable:
+        return Cut(
+            "openstack-unreachable",
+            f"{self}: {service.project} at {address} closes connections without an answer; is it starting, ending, or "
+            "behind a proxy that has lost it?",
+            transient=True,
+        )
 
     def unreachable(self, service: Service, address: str, problem: str) -> DriverUnavailable:
         return DriverUnavailable(
@@ -177,8 +190,10 @@ def message(body: bytes) -> str:
 
 def cause(error: BaseException) -> str:
     """What the system said at the bottom of a chain of exceptions, without the addresses that libraries add."""
-    chain = _chain(error)
-    for link in reversed(chain):
+    if is_cut(error):
+        return "it closed the connection without an answer"
+    links = chain(error)
+    for link in reversed(links):
         if isinstance(link, socket.gaierror):
             return f"its name cannot be resolved ({link.strerror})"
         if isinstance(link, ssl.SSLError):
@@ -187,28 +202,33 @@ def cause(error: BaseException) -> str:
             return "no connection within the time allowed"
         if isinstance(link, OSError) and link.errno is not None:
             return (link.strerror or errno.errorcode.get(link.errno, str(link.errno))).lower()
-    kinds = " ".join(type(link).__name__ for link in chain)
-    if "RemoteDisconnected" in kinds or "ProtocolError" in kinds:
-        return "it closed the connection without an answer"
-    return f"{type(chain[-1]).__name__}"
+    return type(links[-1]).__name__
 
 
 def is_tls(error: BaseException) -> bool:
-    return any(isinstance(link, ssl.SSLError) for link in _chain(error))
+    return any(isinstance(link, ssl.SSLError) for link in chain(error))
 
 
-def _chain(error: BaseException) -> list[BaseException]:
+def is_cut(error: BaseException) -> bool:
+    """Whether there was a connection, and the other side closed it instead of answering."""
+    return any(
+        isinstance(link, ConnectionResetError | BrokenPipeError | http.client.RemoteDisconnected)
+        for link in chain(error)
+    )
+
+
+def chain(error: BaseException) -> list[BaseException]:
     """An exception and what it was made from; some libraries keep the first one only as an argument."""
-    chain: list[BaseException] = []
+    links: list[BaseException] = []
     todo: list[BaseException] = [error]
-    while todo and len(chain) < 20:
+    while todo and len(links) < 20:
         link = todo.pop(0)
-        if link in chain:
+        if link in links:
             continue
-        chain.append(link)
+        links.append(link)
         linked = (link.__cause__, link.__context__, getattr(link, "reason", None), *link.args)
         todo += [thing for thing in linked if isinstance(thing, BaseException)]
-    return chain
+    return links
 
 
 def _because(said: str) -> str:

@@ -1,0 +1,501 @@
+"""A stand-in for an OpenStack cloud: one HTTP server on loopback that answers like five services, with faults.
+
+Bodies have the shapes that real services were seen to give (nova 34, placement 16, keystone 30, glance 33,
+neutron 29). Placement's arithmetic is the real one's, so that what the driver makes of it can be compared.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+PASSWORD = "pass-of-the-stand-in"
+TOKEN = "token-of-the-stand-in-"
+PROJECT = "c2019bd77be84da6bfb8722500e98d14"
+Json = dict[str, object]
+
+
+@dataclass
+class Provider:
+    """`root` is the hypervisor's id; inventories: class → (total, reserved, ratio)."""
+
+    uuid: str
+    name: str
+    root: str
+    inventories: dict[str, tuple[int, int, float]]
+    used: dict[str, int] = field(default_factory=dict)
+    traits: tuple[str, ...] = ()
+    generation: int = 1
+
+    def capacity(self, name: str) -> int:
+        total, reserved, ratio = self.inventories[name]
+        return int((total - reserved) * ratio)
+
+    def room(self, name: str) -> bool:
+        return name in self.inventories and self.used.get(name, 0) + 1 <= self.capacity(name)
+
+
+@dataclass
+class Fault:
+    """Instead of an answer: a status and a body, or silence until the server closes. `times` is how often."""
+
+    status: int = 500
+    body: bytes = b'{"computeFault": {"code": 500, "message": "it broke"}}'
+    kind: str = "application/json"
+    headers: dict[str, str] = field(default_factory=dict)
+    hang: bool = False
+    cut: bool = False
+    drip: bool = False
+    times: int = 1_000_000
+
+
+class StandIn:
+    """The cloud's state, to be changed by a test, and its server. `log` has (method, path, query, microversion)."""
+
+    def __init__(self) -> None:
+        self.hypervisors: list[Json] = []
+        self.providers: dict[str, Provider] = {}
+        self.services: list[Json] = []
+        self.aggregates: list[Json] = []
+        self.flavors: list[Json] = []
+        self.servers: list[Json] = []
+        self.images: list[Json] = []
+        self.networks: list[Json] = []
+        self.subnets: list[Json] = []
+        self.projects: list[Json] = []
+        self.limits: Json = {}
+        self.compute = ("2.1", "2.104")
+        self.placement = ("1.0", "1.39")
+        self.max_limit = 1_000
+        self.denied: set[str] = set()
+        self.absent: set[str] = set()
+        self.password = PASSWORD
+        self.admin = True
+        self.faults: dict[str, Fault] = {}
+        self.log: list[tuple[str, str, dict[str, str], str]] = []
+        self.after: Callable[[str], None] = lambda path: None
+        self._tokens = 0
+        self._oldest_valid = 0
+        self._closing = threading.Event()
+        handler = type("Handler", (_Handler,), {"cloud": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(5)
+
+    # --- filling --------------------------------------------------------------------------------
+
+    def add_host(self, number: int, *, vcpus: int = 64, ratio: float = 4.0, traits: Iterable[str] = ()) -> Provider:
+        name, id = f"c{number:04d}", f"00000000-0000-4000-8000-{number:012d}"
+        self.hypervisors.append(
+            {
+                "id": id,
+                "hypervisor_hostname": name,
+                "state": "up",
+                "status": "enabled",
+                "hypervisor_type": "QEMU",
+                "hypervisor_version": 1000,
+                "host_ip": "127.0.0.1",
+                "service": {"id": f"s{number}", "host": name, "disabled_reason": None},
+                "vcpus": vcpus,
+                "memory_mb": 262144,
+                "local_gb": 4000,
+                "vcpus_used": 0,
+                "cpu_info": {"arch": "x86_64"},
+            }
+        )
+        self.services.append(
+            {
+                "binary": "nova-compute",
+                "host": name,
+                "id": f"s{number}",
+                "zone": "nova",
+                "status": "enabled",
+                "state": "up",
+                "updated_at": "2026-11-30T12:09:00.000000",
+                "disabled_reason": None,
+                "forced_down": False,
+            }
+        )
+        provider = Provider(
+            id,
+            name,
+            id,
+            {"VCPU": (vcpus, 0, ratio), "MEMORY_MB": (262144, 512, 1.0), "DISK_GB": (4000, 0, 1.0)},
+            traits=tuple(traits) or ("COMPUTE_NODE", "HW_CPU_X86_AVX2"),
+        )
+        self.providers[id] = provider
+        return provider
+
+    def add_server(self, number: int, host: str = "c0001", **changes: object) -> Json:
+        server: Json = {
+            "id": f"11111111-0000-4000-8000-{number:012d}",
+            "name": f"s{number}",
+            "tenant_id": PROJECT,
+            "status": "ACTIVE",
+            "created": "2026-11-30T12:03:37Z",
+            "OS-EXT-STS:vm_state": "active",
+            "OS-EXT-SRV-ATTR:host": host,
+            "OS-EXT-SRV-ATTR:hypervisor_hostname": host,
+            "flavor": {
+                "original_name": "small",
+                "vcpus": 1,
+                "ram": 2048,
+                "disk": 10,
+                "ephemeral": 0,
+                "swap": 0,
+                "extra_specs": {},
+            },
+            "metadata": {},
+            **changes,
+        }
+        self.servers.append(server)
+        return server
+
+    def add_rest(self) -> None:
+        """One of each thing of the catalogue."""
+        self.flavors.append(flavor("f1", "small"))
+        self.images.append(
+            {
+                "id": "i1",
+                "name": "tiny-image",
+                "status": "active",
+                "size": 4096,
+                "checksum": "620f0b67a91f7f74151bc5be745b7110",
+                "os_hash_algo": "sha512",
+                "os_hash_value": "2d23",
+                "visibility": "public",
+                "tags": [],
+            }
+        )
+        self.networks.append(
+            {"id": "n1", "name": "shared", "shared": True, "router:external": False, "project_id": PROJECT}
+        )
+        self.subnets.append({"id": "sn1", "network_id": "n1", "cidr": "10.64.0.0/12"})
+        self.projects.append({"id": PROJECT, "name": "fleet", "domain_id": "default", "enabled": True})
+
+    def clouds_yaml(self, folder: Path, **auth: str) -> Path:
+        """A clouds.yaml with one entry, `standin`."""
+        chosen = {
+            "auth_url": f"{self.url}/identity",
+            "username": "admin",
+            "password": PASSWORD,
+            "project_name": "fleet",
+            "user_domain_name": "Default",
+            "project_domain_name": "Default",
+            **auth,
+        }
+        path = folder / "clouds.yaml"
+        entry = {"region_name": "Here", "auth": chosen}
+        path.write_text(json.dumps({"clouds": {"standin": entry}}))
+        return path
+
+    # --- what tests ask -------------------------------------------------------------------------
+
+    def asked(self, path: str) -> int:
+        """How many GET requests had a path that ends so."""
+        return sum(1 for method, asked, _, _ in self.log if method == "GET" and asked.endswith(path))
+
+    def fail(self, path: str, fault: Fault) -> None:
+        """Requests whose path has this part are answered by the fault; "" is all of them."""
+        self.faults[path] = fault
+
+    def heal(self) -> None:
+        self.faults.clear()
+
+    def revoke_tokens(self) -> None:
+        self._oldest_valid = self._tokens + 1
+
+    # --- answering ------------------------------------------------------------------------------
+
+    def token(self) -> tuple[str, Json]:
+        self._tokens += 1
+        types = {"compute": "/compute/v2.1", "placement": "/placement", "image": "/image", "network": "/network"}
+        catalogue = [
+            {
+                "type": kind,
+                "name": kind,
+                "id": kind,
+                "endpoints": [
+                    {
+                        "id": kind,
+                        "interface": "public",
+                        "region": "Here",
+                        "region_id": "Here",
+                        "url": self.url + path,
+                    }
+                ],
+            }
+            for kind, path in ({"identity": "/identity", **types}).items()
+            if kind not in self.absent
+        ]
+        body: Json = {
+            "token": {
+                "methods": ["password"],
+                "expires_at": "2099-01-01T00:00:00.000000Z",
+                "issued_at": "2026-11-30T12:00:00.000000Z",
+                "user": {"id": "u1", "name": "admin", "domain": {"id": "default", "name": "Default"}},
+                "project": {"id": PROJECT, "name": "fleet", "domain": {"id": "default", "name": "Default"}},
+                "roles": [{"id": "r1", "name": "admin" if self.admin else "member"}],
+                "catalog": catalogue,
+            }
+        }
+        return f"{TOKEN}{self._tokens}", body
+
+    def valid(self, token: str) -> bool:
+        number = token.removeprefix(TOKEN)
+        return token.startswith(TOKEN) and number.isdecimal() and int(number) >= self._oldest_valid
+
+    def answer(self, path: str, query: dict[str, str]) -> tuple[int, Json]:
+        service, _, rest = path.lstrip("/").partition("/")
+        if any(path.startswith(denied) for denied in self.denied):
+            return 403, {"forbidden": {"code": 403, "message": "Policy doesn't allow this to be performed."}}
+        match service:
+            case "compute":
+                return self._compute(rest.removeprefix("v2.1").lstrip("/"), query)
+            case "placement":
+                return self._placement(rest, query)
+            case "image":
+                images, more = self._page(self.images, query)
+                return 200, {"images": images, **({"next": f"/v2/images?marker={more}"} if more else {})}
+            case "network":
+                name = rest.rpartition("/")[2]
+                return self._listed(name, self.networks if name == "networks" else self.subnets, query)
+            case "identity":
+                return 200, {"projects": self.projects, "links": {"next": None}}
+        return 404, {"error": {"code": 404, "message": f"nothing at {path}"}}
+
+    def _compute(self, rest: str, query: dict[str, str]) -> tuple[int, Json]:
+        if rest == "":
+            low, high = self.compute
+            return 200, {"version": {"id": "v2.1", "status": "CURRENT", "version": high, "min_version": low}}
+        admins = {"os-hypervisors", "os-services", "os-aggregates"}
+        head = rest.partition("/")[0]
+        if not self.admin and (head in admins or query.get("all_tenants")):
+            return 403, {"forbidden": {"code": 403, "message": f"Policy doesn't allow {head} to be performed."}}
+        match head:
+            case "os-hypervisors":
+                return self._listed("hypervisors", self.hypervisors, query)
+            case "os-services":
+                return 200, {"services": self.services}
+            case "os-aggregates":
+                return 200, {"aggregates": self.aggregates}
+            case "os-quota-sets":
+                return 200, {"quota_set": {"id": rest, "cores": 20, "ram": 51200, "instances": 10, "key_pairs": 100}}
+            case "limits":
+                return 200, {"limits": {"rate": [], "absolute": self.limits}}
+            case "flavors":
+                return self._listed("flavors", self.flavors, query)
+            case "servers":
+                return self._listed("servers", self.servers, query)
+        return 404, {"itemNotFound": {"code": 404, "message": "The resource could not be found."}}
+
+    def _placement(self, rest: str, query: dict[str, str]) -> tuple[int, Json]:
+        if rest == "":
+            low, high = self.placement
+            return 200, {"versions": [{"id": "v1.0", "max_version": high, "min_version": low, "status": "CURRENT"}]}
+        if not self.admin:
+            return 403, {"errors": [{"status": 403, "title": "Forbidden", "detail": "Access was denied."}]}
+        wanted = query.get("resources", ":").partition(":")[0]
+        if rest == "allocation_candidates":
+            roots = list(dict.fromkeys(p.root for p in self.providers.values() if p.room(wanted)))
+            roots = roots[: int(query.get("limit", "1000000"))]
+            return 200, {
+                "allocation_requests": [{"allocations": {root: {"resources": {wanted: 1}}}} for root in roots],
+                "provider_summaries": {
+                    p.uuid: {
+                        "resources": {
+                            name: {"capacity": p.capacity(name), "used": p.used.get(name, 0)} for name in p.inventories
+                        },
+                        "traits": list(p.traits),
+                        "parent_provider_uuid": None if p.uuid == p.root else p.root,
+                        "root_provider_uuid": p.root,
+                    }
+                    for p in self.providers.values()
+                    if p.root in roots
+                },
+            }
+        if rest == "resource_providers":
+            return 200, {
+                "resource_providers": [
+                    {
+                        "uuid": p.uuid,
+                        "name": p.name,
+                        "generation": p.generation,
+                        "links": [],
+                        "parent_provider_uuid": None if p.uuid == p.root else p.root,
+                        "root_provider_uuid": p.root,
+                    }
+                    for p in self.providers.values()
+                    if not wanted or p.room(wanted)
+                ]
+            }
+        if rest == "traits":
+            return 200, {"traits": []}
+        _, uuid, what = rest.split("/")
+        found = self.providers.get(uuid)
+        if found is None:
+            return 404, {"errors": [{"status": 404, "title": "Not Found", "detail": "No resource provider"}]}
+        match what:
+            case "inventories":
+                return 200, {
+                    "resource_provider_generation": found.generation,
+                    "inventories": {
+                        name: {
+                            "total": total,
+                            "reserved": reserved,
+                            "allocation_ratio": ratio,
+                            "min_unit": 1,
+                            "max_unit": total,
+                            "step_size": 1,
+                        }
+                        for name, (total, reserved, ratio) in found.inventories.items()
+                    },
+                }
+            case "usages":
+                usages = {name: found.used.get(name, 0) for name in found.inventories}
+                return 200, {"resource_provider_generation": found.generation, "usages": usages}
+        return 200, {"resource_provider_generation": found.generation, "traits": list(found.traits)}
+
+    def _listed(self, name: str, items: list[Json], query: dict[str, str]) -> tuple[int, Json]:
+        if (marker := query.get("marker")) and not any(item["id"] == marker for item in items):
+            return 400, {"badRequest": {"code": 400, "message": f"marker [{marker}] not found"}}
+        page, more = self._page(items, query)
+        # As behind many a proxy, the link's host is not the one that was asked.
+        link = {"rel": "next", "href": f"http://internal.invalid/{name}?marker={more}"}
+        return 200, {name: page, **({f"{name}_links": [link]} if more else {})}
+
+    def _page(self, items: list[Json], query: dict[str, str]) -> tuple[list[Json], str]:
+        limit = min(int(query.get("limit", self.max_limit)), self.max_limit)
+        ids = [str(item["id"]) for item in items]
+        start = ids.index(query["marker"]) + 1 if query.get("marker") in ids else 0
+        page = items[start : start + limit]
+        return page, ids[start + limit - 1] if len(page) == limit else ""
+
+
+def flavor(id: str, name: str, *, vcpus: int = 1, ram: int = 2048, disk: int = 10, **specs: str) -> Json:
+    return {
+        "id": id,
+        "name": name,
+        "ram": ram,
+        "disk": disk,
+        "swap": 0,
+        "OS-FLV-EXT-DATA:ephemeral": 0,
+        "OS-FLV-DISABLED:disabled": False,
+        "vcpus": vcpus,
+        "os-flavor-access:is_public": True,
+        "rxtx_factor": 1.0,
+        "description": None,
+        "extra_specs": dict(specs),
+    }
+
+
+class _Handler(BaseHTTPRequestHandler):
+    cloud: StandIn
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length", 0))
+        body = json.loads(self.rfile.read(length) or b"{}")
+        cloud = self.cloud
+        cloud.log.append(("POST", self.path, {}, ""))
+        if self._faulty():
+            return
+        if not self.path.endswith("/auth/tokens"):
+            self._send(405, {"error": {"code": 405, "message": "no"}})
+            return
+        given = body["auth"]["identity"]["password"]["user"]["password"]
+        if given != cloud.password:
+            message = "The request you have made requires authentication."
+            self._send(401, {"error": {"code": 401, "message": message, "title": "Unauthorized"}})
+            return
+        token, reply = cloud.token()
+        self._send(201, reply, {"X-Subject-Token": token})
+
+    def do_GET(self) -> None:
+        split = urlsplit(self.path)
+        query = {name: values[-1] for name, values in parse_qs(split.query).items()}
+        cloud = self.cloud
+        microversion = self.headers.get("OpenStack-API-Version", "")
+        cloud.log.append(("GET", split.path, query, microversion))
+        if self._faulty():
+            return
+        # Version documents are for all.
+        public = split.path.rstrip("/") in ("/identity", "/identity/v3", "/compute/v2.1", "/placement")
+        if split.path.rstrip("/").startswith("/identity") and public:
+            version = {
+                "id": "v3.14",
+                "status": "stable",
+                "links": [{"rel": "self", "href": f"{cloud.url}/identity/v3/"}],
+            }
+            self._send(300, {"versions": {"values": [version]}})
+            return
+        if not public and not cloud.valid(self.headers.get("X-Auth-Token", "")):
+            self._send(401, {"error": {"code": 401, "message": "The request you have made requires authentication."}})
+            return
+        status, reply = cloud.answer(split.path.rstrip("/"), query)
+        self._send(status, reply)
+        cloud.after(split.path)
+
+    def _faulty(self) -> bool:
+        cloud = self.cloud
+        fault = next((f for part, f in cloud.faults.items() if part in self.path and f.times > 0), None)
+        if fault is None:
+            return False
+        fault.times -= 1
+        self.close_connection = True
+        if fault.cut:
+            return True
+        if fault.hang:
+            cloud._closing.wait(30)
+            return True
+        if fault.drip:
+            self._drip()
+            return True
+        self.send_response(fault.status)
+        self.send_header("Content-Type", fault.kind)
+        self.send_header("Content-Length", str(len(fault.body)))
+        self.send_header("Connection", "close")
+        for name, value in fault.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(fault.body)
+        return True
+
+    def _drip(self) -> None:
+        """A body that never ends and never pauses long enough for a read to time out."""
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        try:
+            while not self.cloud._closing.wait(0.05):
+                self.wfile.write(b" ")
+                self.wfile.flush()
+        except OSError:
+            return
+
+    def _send(self, status: int, reply: Json, headers: dict[str, str] | None = None) -> None:
+        body = json.dumps(reply).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests read `StandIn.log`."""

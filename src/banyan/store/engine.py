@@ -82,7 +82,8 @@ def sqlite_engine(connect: Callable[[], sqlite3.Connection]) -> Engine:
 
 def _sqlite(path: Path) -> Database:
     def connect() -> sqlite3.Connection:
-        return sqlite3.connect(path, isolation_level=None, timeout=BUSY_TIMEOUT / 1000)
+        # Connected in one thread, then used by one other.
+        return sqlite3.connect(path, isolation_level=None, timeout=BUSY_TIMEOUT / 1000, check_same_thread=False)
 
     writer, reader = sqlite_engine(connect), sqlite_engine(connect)
     common = ("foreign_keys=ON", "temp_store=MEMORY", "trusted_schema=OFF", "mmap_size=0")
@@ -97,7 +98,8 @@ def _sqlite(path: Path) -> Database:
         "secure_delete=OFF",
         *common,
     )
-    on_connect(reader, "query_only=ON", "cache_size=-8192", *common)
+    # Reading the schema's version maps the log's index, which on a full disk could not be made any more.
+    on_connect(reader, "query_only=ON", "cache_size=-8192", *common, "schema_version")
     begin_with(writer, "BEGIN IMMEDIATE")
     begin_with(reader, "BEGIN")
     return Database(f"the database {path}", writer, reader)
@@ -123,7 +125,7 @@ def _postgresql(url: str) -> Database:
         if diagnostic.severity_nonlocalized == "WARNING":
             warnings.append(diagnostic.message_primary or "warning")
 
-    def connect(options: str) -> psycopg.Connection[tuple[object, ...]]:
+    def connect(options: str, *, writes: bool) -> psycopg.Connection[tuple[object, ...]]:
         connection = psycopg.connect(
             url,
             connect_timeout=CONNECT_TIMEOUT,
@@ -133,7 +135,8 @@ def _postgresql(url: str) -> Database:
             keepalives_count=3,
             options=_OPTIONS + options,
         )
-        connection.add_notice_handler(noticed)
+        if writes:
+            connection.add_notice_handler(noticed)
         # A server that is set to lose acknowledged commits is not followed in that; a stricter one is.
         connection.execute(
             "SELECT set_config('synchronous_commit', 'on', false) "
@@ -142,11 +145,14 @@ def _postgresql(url: str) -> Database:
         connection.commit()
         return connection
 
-    def engine(options: str) -> Engine:
+    def engine(options: str, *, writes: bool) -> Engine:
         return create_engine(
-            "postgresql+psycopg://", creator=lambda: connect(options), poolclass=NullPool, hide_parameters=True
+            "postgresql+psycopg://",
+            creator=lambda: connect(options, writes=writes),
+            poolclass=NullPool,
+            hide_parameters=True,
         )
 
-    writer, reader = engine(_WRITER), engine(_READER)
+    writer, reader = engine(_WRITER, writes=True), engine(_READER, writes=False)
     begin_with(writer, f"SELECT pg_advisory_xact_lock({WRITER_LOCK})")
     return Database(f"the database {url.rpartition('@')[2].partition('?')[0]}", writer, reader, warnings)

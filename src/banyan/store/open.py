@@ -56,13 +56,13 @@ def open_store(
         opened = open_database(where)
         try:
             seal = _unseal(opened, data, seal_key, ids)
+            return SqlStore(opened, seal, ids=ids, clock=clock, observer=observer, limits=limits, released=lock.release)
         except BaseException:
             opened.dispose()
             raise
     except BaseException:
         lock.release()
         raise
-    return SqlStore(opened, seal, ids=ids, clock=clock, observer=observer, limits=limits, released=lock.release)
 
 
 def open_database(location: Location) -> Database:

@@ -63,7 +63,8 @@ class SqlStore:
     """core.ports.Store on SQLite or PostgreSQL. `ids` and `clock` are called from several threads.
 
     `observer` is called by the writing thread around each COMMIT, with the names of its units; what it
-    raises ends the store's writing. `released` is called once, when all is closed.
+    raises ends the store's writing. `released` is called once, when all is closed. Raises what a first
+    connection may (Unreachable, StoreFull, Broken).
     """
 
     def __init__(
@@ -78,7 +79,6 @@ class SqlStore:
         released: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
-        self._seal = seal
         self._ids = ids
         self._clock = clock
         self._observer = observer
@@ -88,10 +88,22 @@ class SqlStore:
         self._reads = 0
         self._writing = Lane(database.what, limits.waiting)
         self._reading = Lane(database.what, limits.waiting)
-        self._threads = [threading.Thread(target=self._write_all, name="store-writer", daemon=True)]
-        self._threads += [
-            threading.Thread(target=self._read_all, name=f"store-reader-{n}", daemon=True)
-            for n in range(limits.readers)
+        readers = [Transactor(database, database.reader, seal) for _ in range(limits.readers)]
+        writer = Transactor(database, database.writer, seal)
+        try:
+            # Readers first: as long as they are connected, reading needs nothing of the disk that is not there yet.
+            for transactor in (*readers, writer):
+                transactor.connect()
+        except TransactionLost as lost:
+            for transactor in (*readers, writer):
+                transactor.close()
+            raise lost.refusal from lost
+        self._threads = [
+            threading.Thread(target=self._write_all, args=(writer,), name="store-writer", daemon=True),
+            *(
+                threading.Thread(target=self._read_all, args=(reader,), name=f"store-reader-{n}", daemon=True)
+                for n, reader in enumerate(readers)
+            ),
         ]
         self._done = False
         for thread in self._threads:
@@ -127,8 +139,7 @@ class SqlStore:
 
     # --- writing: everything below runs in the writing thread -------------------------------------
 
-    def _write_all(self) -> None:
-        transactor = Transactor(self._database, self._database.writer, self._seal)
+    def _write_all(self, transactor: Transactor) -> None:
         jobs: list[Job[object]] = []
         try:
             while first := self._writing.wait():
@@ -150,9 +161,10 @@ class SqlStore:
             try:
                 return self._together(transactor, jobs, grow=grow and attempt == 0)
             except StoreUnknown as error:
+                self._count(0, len(jobs), 0.0)
                 return [Outcome(error=_again(error)) for _ in jobs]
             except TransactionLost as lost:
-                if len(jobs) > 1 and lost.fault is not Fault.LOST:
+                if len(jobs) > 1 and lost.begun and lost.fault is not Fault.LOST:
                     return [self._write(transactor, [job], grow=False)[0] for job in jobs]
                 if lost.fault not in (Fault.LOST, Fault.CONFLICT) or attempt == self._limits.retries:
                     self._count(0, len(jobs), 0.0)
@@ -197,8 +209,7 @@ class SqlStore:
 
     # --- reading: in each reading thread -----------------------------------------------------------
 
-    def _read_all(self) -> None:
-        transactor = Transactor(self._database, self._database.reader, self._seal)
+    def _read_all(self, transactor: Transactor) -> None:
         try:
             while job := self._reading.wait():
                 answer([job], [self._read(transactor, job.work)])

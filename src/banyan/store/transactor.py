@@ -34,12 +34,16 @@ class Outcome(Generic[T]):
 
 
 class TransactionLost(Exception):
-    """The transaction is over, and nothing of it was committed. `refusal` is what to tell if no retry helps."""
+    """The transaction is over, and nothing of it was committed. `refusal` is what to tell if no retry helps.
 
-    def __init__(self, fault: Fault, refusal: BanyanError) -> None:
+    `begun`: it had begun, so that a unit of it may be to blame.
+    """
+
+    def __init__(self, fault: Fault, refusal: BanyanError, *, begun: bool = True) -> None:
         super().__init__(refusal.text)
         self.fault = fault
         self.refusal = refusal
+        self.begun = begun
 
 
 class Transactor:
@@ -50,6 +54,11 @@ class Transactor:
         self._connection: Connection | None = None
         self._unit: SqlUnit | None = None
 
+    def connect(self) -> None:
+        """Connects before the first transaction; may be done in another thread than the one that then uses it."""
+        self.begin()
+        self.rollback()
+
     def begin(self) -> None:
         """Raises TransactionLost when the database can not be had."""
         try:
@@ -58,7 +67,7 @@ class Transactor:
                 self._unit = unit(self._connection, self._seal)
             self._connection.begin()
         except DBAPIError as error:
-            raise self._lost(error) from error
+            raise self._lost(error, begun=False) from error
 
     def attempt(self, work: Work[T]) -> Outcome[T]:
         """Runs one unit in its own savepoint. Raises TransactionLost when the failure is not the unit's own."""
@@ -137,11 +146,9 @@ class Transactor:
             self.reset()
             raise TransactionLost(Fault.LOST, refusal(error, self._database.what)) from cause
 
-    def _lost(self, error: DBAPIError) -> TransactionLost:
-        kind = fault(error)
-        lost = TransactionLost(kind, refusal(error, self._database.what))
+    def _lost(self, error: DBAPIError, *, begun: bool = True) -> TransactionLost:
         self.reset()
-        return lost
+        return TransactionLost(fault(error), refusal(error, self._database.what), begun=begun)
 
 
 def _caused(error: BanyanError, cause: BaseException) -> BanyanError:

@@ -32,7 +32,7 @@ from banyan.serve.clock import SystemClock, SystemIds
 from banyan.serve.config import Settings, credentials_folder
 from banyan.serve.observe import configure
 from banyan.store.open import open_store
-from banyan.store.store import SqlStore
+from banyan.store.store import Observer
 
 log = structlog.get_logger("banyan.serve")
 
@@ -40,10 +40,13 @@ log = structlog.get_logger("banyan.serve")
 RETURN = 10.0
 
 
-def serve(settings: Settings, join_code: str | None = None) -> int:
-    """Runs the zone in the foreground until SIGTERM or SIGINT; the exit status. Errors go to the log and raise."""
+def serve(settings: Settings, join_code: str | None = None, observer: Observer | None = None) -> int:
+    """Runs the zone in the foreground until SIGTERM or SIGINT; the exit status. Raises what it cannot start for.
+
+    `observer` sees each commit of the store, for measuring and for tests that end the process there.
+    """
     configure(settings.log.level, settings.log.format)
-    return asyncio.run(_serve(settings, join_code))
+    return asyncio.run(_serve(settings, join_code, observer))
 
 
 def join(settings: Settings, join_code: str, patience: float) -> str:
@@ -55,13 +58,13 @@ def join(settings: Settings, join_code: str, patience: float) -> str:
     return asyncio.run(_join(settings, join_code, patience))
 
 
-async def _serve(settings: Settings, join_code: str | None) -> int:
+async def _serve(settings: Settings, join_code: str | None, observer: Observer | None) -> int:
     async with AsyncExitStack() as stack:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        built, store = await _build(settings, stack)
+        built = await _build(settings, stack, observer)
         if join_code is not None:
             await built.zone.accept_code(join_code)
         listener = WebSocketListener(
@@ -116,14 +119,14 @@ async def _until(
 
 async def _join(settings: Settings, join_code: str, patience: float) -> str:
     async with AsyncExitStack() as stack:
-        built, _ = await _build(settings, stack)
+        built = await _build(settings, stack)
         up = await built.zone.accept_code(join_code)
         if not up.side.enrolled:
             await up.runner.enrol(patience)
         return up.side.row.path
 
 
-async def _build(settings: Settings, stack: AsyncExitStack) -> tuple[Assembled, SqlStore]:
+async def _build(settings: Settings, stack: AsyncExitStack, observer: Observer | None = None) -> Assembled:
     clock, ids = SystemClock(), SystemIds()
     folder = credentials_folder()
     seal: Path | None = None
@@ -132,7 +135,9 @@ async def _build(settings: Settings, stack: AsyncExitStack) -> tuple[Assembled, 
     elif folder is not None and (folder / "seal.key").exists():
         seal = folder / "seal.key"
     zone_settings = settings.for_zone()
-    store = open_store(settings.folder, settings.store.url or None, ids=ids, clock=clock, seal_key=seal)
+    store = open_store(
+        settings.folder, settings.store.url or None, ids=ids, clock=clock, seal_key=seal, observer=observer
+    )
     stack.push_async_callback(store.close)
     link = settings.link
     rate = link.bytes_per_second
@@ -149,7 +154,7 @@ async def _build(settings: Settings, stack: AsyncExitStack) -> tuple[Assembled, 
     )
     built = await assemble(zone_settings, adapters)
     stack.push_async_callback(built.zone.close)
-    return built, store
+    return built
 
 
 def _api_tls(settings: Settings, built: Assembled) -> ssl.SSLContext:

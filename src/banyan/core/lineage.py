@@ -57,8 +57,9 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
 class Delta(msgspec.Struct, frozen=True, array_like=True):
     """Rows that changed after generation `since` up to `until`; `since` 0 begins a whole.
 
-    At most MAX_ROWS rows. `more` says that another page follows, whose `since` is this one's `until`;
-    at the last page of a whole, what was in none of its pages is dropped.
+    At most MAX_ROWS rows. `more` says that another page follows, whose `since` is this one's `until`
+    (in a whole a bookmark, above all generations); at the last page of a whole, what was in none of
+    its pages is dropped.
     """
 
     since: int

@@ -95,7 +95,7 @@ class Feed(Generic[K, V]):
         self._graves.append((self.position, key))
         while len(self._graves) > self._tombstones:
             generation, old = self._graves.popleft()
-            pass
+            self._oldest = generation
             if self._held[old].generation == generation:
                 del self._held[old]
         return True

@@ -15,7 +15,7 @@ class Reach(Enum):
     """What a caller that is limited to a part of the tree meets.
 
     OPEN: no credential is asked. ANYWHERE: an answer, of its part. PLACE: its part, nothing elsewhere.
-    WHOLE: refused, since it is about the zone itself.
+    WHOLE: not found, since it is about the zone itself, which is out of its part.
     """
 
     OPEN = "open"
@@ -58,7 +58,7 @@ CASES: dict[str, Case] = {
     "GET /openapi.json": Case(_OPEN, "/openapi.json"),
     "GET /healthz": Case(_OPEN, "/healthz"),
     "GET /metrics": Case(_ANY, "/metrics"),
-    "GET /v1/status": Case(_ANY, "/v1/status"),
+    "GET /v1/status": Case(_WHOLE, "/v1/status"),
     "POST /v1/authority/rotate": Case(_WHOLE, "/v1/authority/rotate", body={"leaked": True}),
     "POST /v1/release": Case(_WHOLE, "/v1/release"),
     "POST /v1/leave": Case(_WHOLE, "/v1/leave", body={"apply": True}),
@@ -77,7 +77,7 @@ CASES: dict[str, Case] = {
     f"{_ACT}/unban": _word("unban"),
     f"{_ACT}/retire": _word("retire"),
     f"{_ACT}/rename": _word("rename", {"name": "lab9"}),
-    f"{_ACT}/replace": _word("replace"),
+    f"{_ACT}/replace": Case(_WHOLE, f"/v1/zones/top/{INSIDE}/actions/replace"),
     f"{_ACT}/admit": _word("admit"),
     f"{_ACT}/accept": _word("accept"),
     "GET /v1/journal": Case(_WHOLE, "/v1/journal"),
@@ -85,13 +85,13 @@ CASES: dict[str, Case] = {
     "GET /v1/codes": Case(_WHOLE, "/v1/codes"),
     "POST /v1/codes": Case(_WHOLE, "/v1/codes", body={"name": "lab*"}),
     "DELETE /v1/codes/{id}": Case(_WHOLE, "/v1/codes/{made}", before=("POST", "/v1/codes", {})),
-    "GET /v1/tokens": Case(_ANY, "/v1/tokens"),
+    "GET /v1/tokens": Case(_WHOLE, "/v1/tokens"),
     "POST /v1/tokens": Case(
         _PLACE, "/v1/tokens", "/v1/tokens", {"role": "viewer", "subject": "ops", "under": INSIDE},
         outside_body={"role": "viewer", "subject": "ops", "under": "south"},
     ),
     "DELETE /v1/tokens/{id}": Case(
-        _ANY, "/v1/tokens/{made}", before=("POST", "/v1/tokens", {"role": "viewer", "subject": "x", "under": INSIDE})
+        _WHOLE, "/v1/tokens/{made}", before=("POST", "/v1/tokens", {"role": "viewer", "subject": "x", "under": INSIDE})
     ),
     "GET /v1/rules": Case(_WHOLE, "/v1/rules"),
     "PUT /v1/rules/{id}": Case(_WHOLE, "/v1/rules/all-labs", body={"name": "lab*"}),

@@ -52,7 +52,6 @@ WORDS = {
     "zone.unban": (Role.ADMIN, ()),
     "zone.retire": (Role.ADMIN, ("reason",)),
     "zone.rename": (Role.ADMIN, ("name",)),
-    "zone.replace": (Role.ADMIN, ("expires",)),
     "zone.admit": (Role.ADMIN, ()),
     "zone.accept": (Role.ADMIN, ()),
 }
@@ -164,9 +163,9 @@ class FakeSurface:
             raise Refused("forbidden", f"this needs the role {role.name.lower()}")
 
     def _whole(self, caller: Caller, role: Role) -> None:
-        """For what concerns the zone itself: a caller that is limited to a part below may not."""
+        """For what concerns the zone itself: for a caller that is limited to a part below it is not there."""
         if caller.under:
-            raise Refused("forbidden", f"this token is limited to {caller.under}")
+            raise NotFound("no-zone", f"there is no zone {OWN!r} that you may see")
         self._allow(caller, role)
 
     # --- Surface
@@ -188,19 +187,20 @@ class FakeSurface:
 
     async def status(self, caller: Caller) -> StatusView:
         await self._enter("status")
+        self._whole(caller, Role.VIEWER)
         return StatusView(OWN, OWN, "00000001", "0.1.0", 1, NOW, 0.0, (), totals(), (), "ab" * 32, LATER, "cd" * 32,
                           len(self.lines))  # fmt: skip
 
     async def usage(self, caller: Caller, path: str) -> UsageView:
         await self._enter("usage")
-        found = self._find(caller, Role.VIEWER, path or caller.under)
+        found = self._find(caller, Role.VIEWER, path)
         return usage_view("/".join(p for p in (OWN, found) if p))
 
     async def zones(
         self, caller: Caller, path: str, filters: Mapping[str, str], sort: str, marker: str, limit: int
     ) -> PageView:
         await self._enter("zones")
-        top = self._find(caller, Role.VIEWER, path or caller.under)
+        top = self._find(caller, Role.VIEWER, path)
         found = [z for p, z in sorted(self.tree.items()) if p != top and under(p, top) and _fits(z, filters)]
         if sort.startswith("-"):
             found.reverse()
@@ -229,7 +229,7 @@ class FakeSurface:
             return self._page(
                 [UseView("00000001", f"p{n}", f"project {n}", n, n, n, n) for n in range(3)], marker, limit
             )
-        top = self._find(caller, Role.VIEWER, path or caller.under)
+        top = self._find(caller, Role.VIEWER, path)
         zones = [p for p in sorted(self.tree) if under(p, top)]
         rows: dict[str, list[msgspec.Struct]] = {
             "racks": [RackView(f"{OWN}/{p}", "sim", "00000002", "sim", "available", "", "exclusive", "hosts", 50, 12, 1,
@@ -273,7 +273,7 @@ class FakeSurface:
         replace: bool,
     ) -> CodeCreated:
         await self._enter("create_code")
-        self._whole(caller, Role.OPERATOR)
+        self._whole(caller, Role.ADMIN if replace else Role.OPERATOR)
         id = f"c{len(self.codes_made) + 1:03}"
         self.codes_made[id] = CodeView(
             id, NOW, LATER, uses, 0, name, driver, dict(labels), mode, replace, False, caller.subject
@@ -292,27 +292,27 @@ class FakeSurface:
 
     async def create_token(self, caller: Caller, subject: str, role: Role, under: str, expires: float) -> TokenCreated:
         await self._enter("create_token")
-        self._allow(caller, Role.ADMIN)
-        found = self._find(caller, Role.ADMIN, under or caller.under)
+        found = self._find(caller, Role.OPERATOR, under)
+        if not caller.may(role, found):
+            raise Refused("forbidden", "you may give at most your own role")
         id = f"t{len(self.tokens_made) + 1:03}"
         self.tokens_made[id] = TokenView(id, subject, role.name.lower(), found, NOW, LATER, False, caller.subject)
         self.give(f"made-{id}", role, found)
         return TokenCreated(id, f"made-{id}", role.name.lower(), found, LATER)
 
     async def tokens(self, caller: Caller, marker: str, limit: int) -> tuple[TokenView, ...]:
-        self._allow(caller, Role.ADMIN)
-        mine = (v for k, v in sorted(self.tokens_made.items()) if k > marker and under(v.under, caller.under))
-        return tuple(mine)[:limit]
+        self._whole(caller, Role.ADMIN)
+        return tuple(v for k, v in sorted(self.tokens_made.items()) if k > marker)[:limit]
 
     async def revoke_token(self, caller: Caller, id: str) -> None:
-        self._allow(caller, Role.ADMIN)
-        if id not in self.tokens_made or not under(self.tokens_made[id].under, caller.under):
+        self._whole(caller, Role.ADMIN)
+        if id not in self.tokens_made:
             raise NotFound("no-token", f"no token {id!r}")
         self.tokens_made[id] = msgspec.structs.replace(self.tokens_made[id], revoked=True)
         self.held[f"made-{id}"].revoked = True
 
     async def rules(self, caller: Caller) -> tuple[RuleView, ...]:
-        self._whole(caller, Role.OPERATOR)
+        self._whole(caller, Role.VIEWER)
         return tuple(sorted(self.rules_kept.values(), key=lambda r: (r.priority, r.id)))
 
     async def put_rule(self, caller: Caller, rule: RuleView) -> RuleView:
@@ -326,7 +326,7 @@ class FakeSurface:
             raise NotFound("no-rule", f"no rule {id!r}")
 
     async def known_keys(self, caller: Caller) -> tuple[KnownKeyView, ...]:
-        self._whole(caller, Role.OPERATOR)
+        self._whole(caller, Role.VIEWER)
         return tuple(v for _, v in sorted(self.keys_kept.items()))
 
     async def put_known_key(self, caller: Caller, key: KnownKeyView) -> KnownKeyView:
@@ -349,7 +349,7 @@ class FakeSurface:
 
     async def leave(self, caller: Caller, apply: bool) -> PageView:
         self._whole(caller, Role.ADMIN)
-        return PageView((msgspec.Raw(b'{"kind":"network","name":"banyan"}'),))
+        return PageView((msgspec.Raw(b'{"kind":"network","name":"banyan","then":"removed"}'),))
 
     def metrics(self) -> Mapping[str, float]:
         return {"banyan_zones": 5.0, 'banyan_children{health="alive"}': 4.0, "banyan_scans_total": 7.0}

@@ -46,7 +46,7 @@ def expected(row: Route, case: Case, role: Role | None, part: str, outside: bool
     if role < row.role:
         return 403, "forbidden"
     if part != "all" and case.reach is Reach.WHOLE:
-        return 403, "forbidden"
+        return 404, "no-zone"
     if part != "all" and outside:
         return 404, "no-zone"
     return row.status, ""

@@ -115,7 +115,7 @@ def _operation(row: Route, by_type: dict[object, Json], components: dict[str, ob
 
 
 def _operation_id(row: Route) -> str:
-    words = [w.strip("{}") for w in row.template.split("/") if w and w != "v1"] or ["root"]
+    words = [w.strip("{}") for w in row.template.split("/") if w] or ["root"]
     return "-".join([row.method.lower(), *(w.removesuffix(".json") for w in words)])
 
 

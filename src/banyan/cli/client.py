@@ -169,7 +169,7 @@ class Client:
             return Refused(
                 "not-trusted",
                 f"the certificate of {self._place} is not signed by a CA that is trusted here; "
-                "give the zone's CA with --ca-file (`banyan status --data DIR --ca` prints it there)",
+                "give a copy of the zone's own certificate (api.pem in its data folder) with --ca-file",
             )
         return Unreachable("cannot-connect", f"nothing answers at {self._place}: {text}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -76,10 +77,16 @@ def create(
         "mode": mode,
         "replace": replace,
     }
+    served = "any number of zones" if uses == "any" else "one zone" if uses == "1" else f"{uses} zones"
+    return make_code("/v1/codes", body, served, out, target)
+
+
+def make_code(path: str, body: Mapping[str, object], served: str, out: Path | None, target: Target) -> int:
+    """Has a code made and shows it this once, or writes it to `out`."""
     with session(target) as s:
         if out is not None:
             check_new(out)
-        made = s.client.post("/v1/codes", body, CodeCreated)
+        made = s.client.post(path, body, CodeCreated)
         if out is not None:
             write_secret(out, made.code)
         if s.screen.json:
@@ -87,7 +94,6 @@ def create(
             return OK
         if out is None:
             s.screen.line(made.code)
-        served = "any number of zones" if uses == "any" else "one zone" if uses == "1" else f"{uses} zones"
         s.screen.note(
             f"code {made.id} lets in {served} until {instant(made.expires)}"
             + (f"; it is in {out}" if out else "; keep it in a file: `banyan serve --join-code-file F`")

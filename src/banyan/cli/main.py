@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Group
 
 from banyan import __version__
-from banyan.cli import codes, inventory, usage, zones
+from banyan.cli import codes, inventory, serve, usage, zones
 from banyan.cli.output import Screen
 from banyan.core.errors import BadInput, BanyanError
 
@@ -36,6 +36,7 @@ def build() -> App:
         app.command(part)
     usage.register(app)
     inventory.register(app)
+    serve.register(app)
     return app
 
 

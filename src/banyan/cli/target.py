@@ -141,8 +141,11 @@ def check_url(text: str) -> str:
     return text.rstrip("/")
 
 
-def read_secret(file: Path, what: str) -> str:
-    """The one line of `file`, or of standard input for "-". Raises BadInput; never repeats what it read."""
+def read_secret(file: Path, what: str, wrapped: bool = False) -> str:
+    """The one line of `file`, or of standard input for "-"; several lines are one if `wrapped`.
+
+    Raises BadInput; never repeats what it read.
+    """
     import sys
 
     try:
@@ -158,7 +161,7 @@ def read_secret(file: Path, what: str) -> str:
         ) from error
     except UnicodeDecodeError as error:
         raise BadInput("bad-file", f"the file {file} must hold a {what}, one line of plain text") from error
-    secret = text.strip()
+    secret = "".join(text.split()) if wrapped else text.strip()
     if not secret or len(text) > MAX_TOKEN_FILE or any(c.isspace() for c in secret):
         raise BadInput("bad-file", f"the file {file} must hold a {what} and nothing else, one line")
     return secret

@@ -81,14 +81,12 @@ def follow(s: Session, under: str, pause: float, wait: Wait, rounds: int | None)
 
 def use(
     *,
-    project: Annotated[str, Parameter(help="Only this project, by id.", show_default=False)] = "",
-    issuer: Annotated[str, Parameter(help="Only projects of this zone or rack, by code.", show_default=False)] = "",
     limit: Limit = None,
     target: Target = HERE,
 ) -> int:
     """What each project uses, in the whole tree."""
     with session(target) as s:
-        return s.list("/v1/use", UseView, USE, "no project uses anything", limit, project=project, issuer=issuer)
+        return s.list("/v1/use", UseView, USE, "no project uses anything", limit)
 
 
 def register(app: App) -> None:

@@ -14,6 +14,7 @@ from cyclopts import App, Parameter
 
 from banyan.cli import values
 from banyan.cli.client import Query, segment
+from banyan.cli.codes import Out, make_code
 from banyan.cli.output import Column, instant, number, pairs, share, words
 from banyan.cli.session import (
     NOT_FOUND,
@@ -214,11 +215,13 @@ def rename(name: Name, new_name: str, /, *, target: Target = HERE) -> int:
 def replace(
     name: Name,
     *,
-    expires: Annotated[str, Parameter(help="For how long a new key may take its place.")] = "24h",
+    expires: Annotated[str, Parameter(help="How long the code is good for.")] = "24h",
+    out: Out = None,
     target: Target = HERE,
 ) -> int:
-    """Let a new key take the place of a zone that was lost: same name, same code."""
-    return _say("replace", (name,), {"expires": values.seconds(expires)}, ("", None, ()), False, target)
+    """Make a join code for a new machine that takes the place of a zone that was lost: same name, same code."""
+    body = {"expires": values.seconds(expires)}
+    return make_code(f"/v1/zones/{segment(name)}/actions/replace", body, f"one zone, as {name}", out, target)
 
 
 @app.command

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from banyan.api.context import Context
@@ -41,18 +42,23 @@ class ServersQuery(PageQuery, frozen=True):
     host: Pattern = ""
 
 
+async def _page(context: Context, kind: str, query: PageQuery, under: str, chosen: Mapping[str, str]) -> PageView:
+    where = context.place(under)
+    return await context.surface.page(context.caller, kind, where, chosen, query.marker, query.limit)
+
+
 async def racks(context: Context, query: RacksQuery, body: NoBody) -> PageView:
     chosen = filters(query, ("name", "driver", "health"))
-    return await context.surface.page(context.caller, "racks", query.under, chosen, query.marker, query.limit)
+    return await _page(context, "racks", query, query.under, chosen)
 
 
 async def hosts(context: Context, query: HostsQuery, body: NoBody) -> PageView:
     names = ("name", "rack", "state", "offered", "aggregate", "availability_zone")
     chosen = filters(query, names)
-    return await context.surface.page(context.caller, "hosts", query.under, chosen, query.marker, query.limit)
+    return await _page(context, "hosts", query, query.under, chosen)
 
 
 async def servers(context: Context, query: ServersQuery, body: NoBody) -> PageView:
     names = ("name", "rack", "state", "project", "host")
     chosen = filters(query, names)
-    return await context.surface.page(context.caller, "servers", query.under, chosen, query.marker, query.limit)
+    return await _page(context, "servers", query, query.under, chosen)

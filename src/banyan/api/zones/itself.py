@@ -21,6 +21,14 @@ class LeaveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     apply: bool = False
 
 
+class Leaving(msgspec.Struct, frozen=True):
+    """One thing that leaving concerns, and what becomes of it: the zone's items of POST /v1/leave."""
+
+    kind: str
+    name: str
+    then: str
+
+
 async def status(context: Context, query: NoQuery, body: NoBody) -> StatusView:
     return await context.surface.status(context.caller)
 

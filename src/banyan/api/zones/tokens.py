@@ -31,7 +31,9 @@ class TokenBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 async def create(context: Context, query: NoQuery, body: TokenBody) -> TokenCreated:
     role = Role[body.role.name]
-    return await context.surface.create_token(context.caller, body.subject, role, body.under, body.expires)
+    return await context.surface.create_token(
+        context.caller, body.subject, role, context.place(body.under), body.expires
+    )
 
 
 async def list_tokens(context: Context, query: PageQuery, body: NoBody) -> PageView:

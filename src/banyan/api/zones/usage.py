@@ -6,7 +6,7 @@ import msgspec
 
 from banyan.api.context import Context
 from banyan.api.intake import NoBody
-from banyan.api.paging import Exact, PageQuery, Under, filters
+from banyan.api.paging import PageQuery, Under
 from banyan.zone.views import PageView, UsageView
 
 
@@ -14,15 +14,9 @@ class UsageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     under: Under = ""
 
 
-class UseQuery(PageQuery, frozen=True):
-    issuer: Exact = ""
-    project: Exact = ""
-
-
 async def usage(context: Context, query: UsageQuery, body: NoBody) -> UsageView:
-    return await context.surface.usage(context.caller, query.under)
+    return await context.surface.usage(context.caller, context.place(query.under))
 
 
-async def use(context: Context, query: UseQuery, body: NoBody) -> PageView:
-    chosen = filters(query, ("issuer", "project"))
-    return await context.surface.page(context.caller, "use", "", chosen, query.marker, query.limit)
+async def use(context: Context, query: PageQuery, body: NoBody) -> PageView:
+    return await context.surface.page(context.caller, "use", "", {}, query.marker, query.limit)

@@ -10,8 +10,9 @@ import msgspec
 from banyan.api.context import Context
 from banyan.api.intake import NoBody, NoQuery
 from banyan.api.paging import Labels, PageQuery, Pattern, Under, filters
+from banyan.core.errors import BadInput
 from banyan.core.zone import Admin, ChildState, Health
-from banyan.zone.views import PageView, ZoneView
+from banyan.zone.views import CodeCreated, PageView, ZoneView
 
 Sort = Literal[
     "path", "used", "hosts", "servers", "as_of", "health", "-path", "-used", "-hosts", "-servers", "-as_of", "-health"
@@ -47,14 +48,16 @@ class RenameBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReplaceBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`expires`: for how many seconds a new key may take the zone's place; at most 30 days."""
+    """`expires`: for how many seconds the code is good; at most 30 days."""
 
     expires: Annotated[float, msgspec.Meta(gt=0, le=30 * 86400)] = 86400.0
 
 
 async def list_zones(context: Context, query: ZonesQuery, body: NoBody) -> PageView:
     chosen = filters(query, ("health", "state", "admin", "name", "label"))
-    return await context.surface.zones(context.caller, query.under, chosen, query.sort, query.marker, query.limit)
+    return await context.surface.zones(
+        context.caller, context.place(query.under), chosen, query.sort, query.marker, query.limit
+    )
 
 
 async def show(context: Context, query: NoQuery, body: NoBody) -> ZoneView:
@@ -91,5 +94,18 @@ async def rename(context: Context, query: NoQuery, body: RenameBody) -> ZoneView
     return await _say(context, "zone.rename", name=body.name)
 
 
-async def replace(context: Context, query: NoQuery, body: ReplaceBody) -> ZoneView:
-    return await _say(context, "zone.replace", expires=f"{body.expires:g}")
+async def replace(context: Context, query: NoQuery, body: ReplaceBody) -> CodeCreated:
+    """A join code that serves once, for a new key under the name that is taken."""
+    zone = await context.surface.zone(context.caller, context.params["path"])
+    if zone.depth != 1:
+        raise BadInput("not-our-child", f"{zone.path} joined {zone.parent}; make the code there")
+    return await context.surface.create_code(
+        context.caller,
+        name=zone.name,
+        driver="*",
+        labels={},
+        uses=1,
+        expires=body.expires,
+        mode=zone.mode or "place",
+        replace=True,
+    )

@@ -1,0 +1,198 @@
+"""banyan serve, join, check, backup, restore: the commands that work on a data folder themselves.
+
+Everything that they do is in banyan.serve; here are only their options, and how flags become settings. What they
+need is imported when they run, so that the other commands start quickly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+from cyclopts import App, Group, Parameter
+
+from banyan.cli import values
+from banyan.cli.output import Screen
+from banyan.cli.target import read_secret
+from banyan.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from banyan.serve.config import Settings
+
+RACK = Group("Its rack", sort_key=50)
+ZONE = Group("The zone", sort_key=40)
+PATIENCE = "10m"
+
+Data = Annotated[
+    Path | None,
+    Parameter(
+        env_var="BANYAN_DATA",
+        metavar="DIR",
+        group=ZONE,
+        help="Its data folder, made if it is not there (default: the per-user folder, ~/.local/share/banyan).",
+    ),
+]
+Config = Annotated[
+    Path | None,
+    Parameter(
+        metavar="FILE", group=ZONE, help="Settings (TOML); DATA/banyan.toml is read by itself. Flags win over it."
+    ),
+]
+Json = Annotated[bool, Parameter(negative="", help="Print JSON, as docs/contracts/cli.md has it.", show_default=False)]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The flags that say what a zone is; all of them are settings as well."""
+
+    data: Data = None
+    config: Config = None
+    name: Annotated[
+        str | None,
+        Parameter(group=ZONE, help="Its name among its parent's children: lower-case letters, digits, hyphens."),
+    ] = None
+    label: Annotated[
+        tuple[str, ...],
+        Parameter(negative="", metavar="K=V", group=ZONE, help="A label; may be given again.", show_default=False),
+    ] = ()
+    store: Annotated[
+        str | None,
+        Parameter(metavar="URL", group=ZONE, help="postgresql://USER@HOST/DB instead of SQLite in the data folder."),
+    ] = None
+    advertise: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative="",
+            metavar="ADDR",
+            group=ZONE,
+            show_default=False,
+            help="host:port where children shall dial it, if not --listen-link; may be given again.",
+        ),
+    ] = ()
+    driver: Annotated[
+        str | None,
+        Parameter(
+            group=RACK, help="It has a rack of its own, read by this driver: openstack, sim, … Without, it has none."
+        ),
+    ] = None
+    cloud: Annotated[str | None, Parameter(group=RACK, help="With --driver openstack: an entry of clouds.yaml.")] = None
+    hosts: Annotated[int | None, Parameter(group=RACK, metavar="N", help="With --driver sim: how many hosts.")] = None
+    option: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative="",
+            metavar="K=V",
+            group=RACK,
+            help="Another option of the driver; may be given again.",
+            show_default=False,
+        ),
+    ] = ()
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"] | None, Parameter(help="How much is logged. Default: info.")
+    ] = None
+    log_format: Annotated[Literal["text", "json"] | None, Parameter(help="For people or machines. Default: text.")] = (
+        None
+    )
+
+    def flags(self) -> dict[str, object]:
+        """What was given, by dotted setting; None is not given."""
+        return {
+            "data": str(self.data.expanduser().absolute()) if self.data else None,
+            "zone.name": self.name,
+            "zone.labels": values.labels(self.label) or None,
+            "store.url": self.store,
+            "link.advertise": list(self.advertise) or None,
+            "log.level": self.log_level,
+            "log.format": self.log_format,
+            "rack": self._rack(),
+        }
+
+    def _rack(self) -> list[dict[str, object]] | None:
+        options = values.options(self.option)
+        for key, value in (("cloud", self.cloud), ("hosts", self.hosts)):
+            if value is not None:
+                options[key] = value
+        if self.driver is None:
+            if options:
+                raise BadInput("bad-option", "--cloud, --hosts and --option are for a --driver; name one")
+            return None
+        # The driver's name is the rack's: one rack by flags, and always the same one.
+        return [{"name": self.driver, "driver": self.driver, "options": options}]
+
+    def settings(self, more: dict[str, object]) -> Settings:
+        """Raises BadInput naming the file, the line or the flag that is wrong."""
+        from banyan.serve.config import load
+
+        settings = load(self.config, {**self.flags(), **more})
+        if not settings.zone.name:
+            raise BadInput("no-name", "a zone needs a name: --name NAME, or `name` under [zone] in its settings")
+        return settings
+
+
+HERE = Setup()
+
+
+def _code(file: Path | None) -> str | None:
+    """A join code as it was handed on: lines and spaces in it are forgiven."""
+    return None if file is None else read_secret(file, "join code", wrapped=True)
+
+
+def serve(
+    *,
+    listen_api: Annotated[
+        str | None, Parameter(metavar="ADDR", help="Where the API listens, host:port. Default: 127.0.0.1:8780.")
+    ] = None,
+    listen_link: Annotated[
+        str | None, Parameter(metavar="ADDR", help="Where children dial, host:port. Default: 127.0.0.1:8781.")
+    ] = None,
+    api_tls: Annotated[
+        Literal["on", "off"] | None, Parameter(help="off is for loopback addresses only. Default: on.")
+    ] = None,
+    join_code_file: Annotated[
+        Path | None,
+        Parameter(metavar="F", help="A file with a join code (- is standard input): join first if not yet joined."),
+    ] = None,
+    setup: Setup = HERE,
+) -> int:
+    """Run a zone in the foreground, until SIGTERM. Exit status 3 if its join was refused."""
+    from banyan.serve.run import serve as run
+
+    tls = None if api_tls is None else api_tls == "on"
+    settings = setup.settings({"api.listen": listen_api, "link.listen": listen_link, "api.tls": tls})
+    return run(settings, _code(join_code_file))
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """The zone's whole path, as its new parent gave it."""
+
+    path: str
+
+
+def join(
+    *,
+    code_file: Annotated[Path, Parameter(metavar="F", help="A file with the join code; - is standard input.")],
+    patience: Annotated[str, Parameter(help="How long to try while the parent cannot be reached.")] = PATIENCE,
+    json: Json = False,
+    setup: Setup = HERE,
+) -> int:
+    """Join a parent with a join code, and end. `serve` does so by itself with --join-code-file."""
+    from banyan.serve.run import join as run
+
+    screen = Screen(json)
+    wait = values.seconds(patience)
+    code = _code(code_file)
+    assert code is not None
+    path = run(setup.settings({}), code, wait)
+    if json:
+        screen.one(Joined(path))
+    else:
+        screen.line(f"joined as {path}; `banyan serve` runs it")
+    return 0
+
+
+def register(app: App) -> None:
+    for command in (serve, join):
+        app.command(command)

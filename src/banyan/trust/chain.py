@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from banyan.core.errors import BadInput, Refused
 from banyan.core.ids import ZoneCode, code_text
@@ -272,7 +273,7 @@ def verify_child(leaf: bytes, authorities: Iterable[AuthorityRow], now: Wall) ->
             "a zone that has not joined asks with a join code",
         )
     row = next((row for row in authorities if row.fingerprint == certificate.issuer), None)
-    ca = read(row.certificate, "CA certificate") if row is not None else None
+    ca = _own_authority(row.certificate) if row is not None else None
     if row is None or ca is None or not certificate.signed_by(ca.public):
         raise Refused(
             "unknown-authority",
@@ -304,6 +305,12 @@ def verify_child(leaf: bytes, authorities: Iterable[AuthorityRow], now: Wall) ->
         not_after=certificate.not_after,
         expired=now > certificate.not_after,
     )
+
+
+@lru_cache(maxsize=64)
+def _own_authority(der: bytes) -> Certificate:
+    """Read once, not at each of a thousand sessions."""
+    return read(der, "CA certificate")
 
 
 def renewable(proof: ChildProof, now: Wall) -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import string
 import traceback
 
 import pytest
@@ -46,6 +47,13 @@ def test_every_mistyped_character_is_named_as_such() -> None:
     assert code_of(swapped) == "code-mistyped"
     assert code_of(whole[:-1]) == "code-mistyped"
     assert code_of(whole.upper()) == "code-mistyped"
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_the_last_character_is_mistyped_as_well_where_base64_leaves_bits_open(length: int) -> None:
+    whole = text(minted(addresses=("h" * length + ":1",))[0])
+    for wrong in set(string.ascii_letters + string.digits + "-_") - {whole[-1]}:
+        assert code_of(whole[:-1] + wrong) == "code-mistyped"
 
 
 @pytest.mark.parametrize(

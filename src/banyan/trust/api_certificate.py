@@ -11,7 +11,7 @@ LEAST_LEFT = 30 * 86_400.0
 
 
 def still_fits(held: bytes, fresh: bytes, now: Wall) -> bool:
-    """True if PEM `held` has the key and the names of `fresh`, and long enough to live. False for what can't be read."""
+    """True if PEM `held` has the key and the names of `fresh`, and long to live; False for what cannot be read."""
     try:
         old, new = x509.load_pem_x509_certificate(held), x509.load_pem_x509_certificate(fresh)
         names = [c.extensions.get_extension_for_class(x509.SubjectAlternativeName).value for c in (old, new)]

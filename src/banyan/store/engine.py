@@ -155,4 +155,9 @@ def _postgresql(url: str) -> Database:
 
     writer, reader = engine(_WRITER, writes=True), engine(_READER, writes=False)
     begin_with(writer, f"SELECT pg_advisory_xact_lock({WRITER_LOCK})")
-    return Database(f"the database {url.rpartition('@')[2].partition('?')[0]}", writer, reader, warnings)
+    return Database(_named(url), writer, reader, warnings)
+
+
+def _named(url: str) -> str:
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    return f"the database {parts.get('dbname') or 'of the user'} at {parts.get('host') or 'this machine'}"

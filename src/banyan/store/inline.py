@@ -25,7 +25,7 @@ from banyan.store.engine import Database, begin_with, on_connect
 from banyan.store.faults import unknown
 from banyan.store.keys import KEY_SIZE, Seal
 from banyan.store.migrations.upgrade import upgrade
-from banyan.store.store import Observer
+from banyan.store.store import Observer, Phase
 from banyan.store.transactor import TransactionLost, Transactor, Work
 
 T = TypeVar("T")
@@ -74,17 +74,13 @@ class InlineStore:
     async def write(self, name: str, work: Work[T]) -> T:
         await self._reach(f"start {name}")
         if self._rehearse:
-            self._run(work, keep=False)
+            self._run(work, keep=None)
         await self._reach(f"commit {name}")
         failure = self._failures.pop(0) if self._failures else None
         if failure is StoreFull:
             await self._reach(f"answer {name}")
             raise StoreFull("store-full", "the simulated disk is full: nothing was written", transient=True)
-        if self._observer is not None:
-            self._observer("before", (name,))
-        value, error = self._run(work, keep=True)
-        if self._observer is not None and error is None:
-            self._observer("after", (name,))
+        value, error = self._run(work, keep=name)
         await self._reach(f"answer {name}")
         if failure is StoreUnknown:
             raise unknown(self._database.what, "a planned failure after COMMIT")
@@ -94,7 +90,7 @@ class InlineStore:
 
     async def read(self, work: Work[T]) -> T:
         await self._reach("start read")
-        value, error = self._run(work, keep=False)
+        value, error = self._run(work, keep=None)
         await self._reach("answer read")
         if error is not None:
             raise error
@@ -134,17 +130,24 @@ class InlineStore:
         if self._dead:
             raise Unreachable("store-closed", f"{self._database.what} is closed: this zone is stopping")
 
-    def _run(self, work: Work[T], *, keep: bool) -> tuple[T | None, BaseException | None]:
+    def _run(self, work: Work[T], *, keep: str | None) -> tuple[T | None, BaseException | None]:
+        """One transaction in one instant; committed under the name `keep`, or rolled back without one."""
         try:
             self._transactor.begin()
             outcome = self._transactor.attempt(work)
-            if keep and outcome.error is None:
+            if keep is not None and outcome.error is None:
+                self._observe("before", keep)
                 self._transactor.commit()
+                self._observe("after", keep)
         except TransactionLost as lost:
             return None, lost.refusal
         finally:
             self._transactor.rollback()
         return outcome.value, outcome.error
+
+    def _observe(self, phase: Phase, name: str) -> None:
+        if self._observer is not None:
+            self._observer(phase, (name,))
 
 
 async def no_pause(instant: str) -> None:

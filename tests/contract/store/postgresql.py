@@ -44,11 +44,35 @@ def binaries() -> Path:
     )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Server:
     folder: Path
-    process: subprocess.Popen[bytes]
+    command: list[str]
     account: dict[str, int]
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command, cwd=self.folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL, **self.account
+            )
+        for _ in range(400):
+            if self.process.poll() is not None:
+                break
+            try:
+                self.connect().close()
+            except psycopg.OperationalError:
+                subprocess.run(["sleep", "0.02"], check=True)
+            else:
+                return
+        raise AssertionError((self.folder / "log").read_text())
+
+    def stop(self) -> None:
+        """SIGQUIT is PostgreSQL's immediate shutdown."""
+        process, self.process = self.process, None
+        if process is not None:
+            process.send_signal(signal.SIGQUIT)
+            process.wait(30)
 
     def url(self, name: str) -> str:
         return f"postgresql://banyan@/{name}?host={self.folder}"
@@ -85,24 +109,13 @@ def running(*settings: str) -> Iterator[Server]:
         )
         assert made.returncode == 0, made.stdout + made.stderr
         options = ["listen_addresses=", f"unix_socket_directories={folder}", "max_connections=60", *settings]
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [programs / "postgres", "-D", data, *(part for option in options for part in ("-c", option))],
-                cwd=folder,
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                **account,
-            )
-        server = Server(folder, process, account)
+        command = [str(programs / "postgres"), "-D", str(data)]
+        server = Server(folder, command + [part for option in options for part in ("-c", option)], account)
         try:
-            subprocess.run([programs / "pg_isready", "-h", folder, "-t", "10"], stdout=subprocess.DEVNULL, check=False)
-            _wait(server)
+            server.start()
             yield server
         finally:
-            # SIGQUIT is PostgreSQL's immediate shutdown: nothing of this data is wanted.
-            process.send_signal(signal.SIGQUIT)
-            process.wait(20)
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -112,20 +125,6 @@ def prepare(server: Server) -> None:
     with server.connect() as connection:
         connection.execute("CREATE DATABASE zone_template")
     open_database(PostgresqlServer(server.url("zone_template"))).dispose()
-
-
-def _wait(server: Server) -> None:
-    for _ in range(200):
-        if server.process.poll() is not None:
-            break
-        try:
-            server.connect().close()
-        except psycopg.OperationalError:
-            # A connection attempt is the pause as well: the kernel refuses it until the socket is there.
-            subprocess.run(["sleep", "0.05"], check=True)
-        else:
-            return
-    raise AssertionError((server.folder / "log").read_text())
 
 
 def _account() -> dict[str, int]:

@@ -1,0 +1,1 @@
+"""The store's own small parts: locations, files, codecs, the lane."""

@@ -28,7 +28,8 @@ def main(arguments: list[str]) -> int:
         decisive = [project["project"], project["build-system"], wanted, sys.version, str(root)]
         print(hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest())
     else:
-        print("\n".join(wanted))
+        # No line at all for nothing: pip takes an empty one for a wrong requirement.
+        print("".join(f"{line}\n" for line in wanted), end="")
     return 0
 
 

@@ -114,4 +114,4 @@ def test_the_groups_become_lines(tree: Path) -> None:
     lines = requirements(tree, "test").splitlines()
     assert "pytest>=8.3" in lines
     assert any(line.startswith("ruff") for line in lines)
-    assert not requirements(tree, "run").strip()
+    assert requirements(tree, "run") == ""

@@ -43,7 +43,8 @@ MAX_REASON = 300
 class InventorySettings:
     """Seconds. `interval` between scans, `probe_interval` between looks, `deadline` of a whole scan.
 
-    `failures`: how many in a row make a rack unavailable. `ceiling`: core.share, per class.
+    `failures`: how many in a row make a rack unavailable. `ceiling`: core.share, per class. `batch`: rows
+    to a unit of work, some milliseconds of the writer and of the loop.
     """
 
     interval: float = 60.0
@@ -51,6 +52,7 @@ class InventorySettings:
     deadline: float = 900.0
     failures: int = 2
     ceiling: Mapping[ResourceClass, int] | None = None
+    batch: int = 1_000
 
 
 class Inventory:
@@ -166,7 +168,7 @@ class Inventory:
     async def _scan(self) -> None:
         began, started_at = self._clock.now(), self._wall()
         number = await self._begin()
-        recording = Recording(self._store, self._clock, self._code, number, self._owned)
+        recording = Recording(self._store, self._code, number, self._owned, self._settings.batch)
         self._broken += 1
         try:
             scan = await self._within(self._read(recording), self._settings.deadline)

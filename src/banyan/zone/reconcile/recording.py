@@ -21,8 +21,8 @@ from banyan.core.resources import Shape
 from banyan.placement.columns import Columns
 from banyan.placement.fold import Fold, GuestCounts
 
-# Rows to a unit of work: some milliseconds of the writer, and of the loop.
-BATCH = 1_000
+# Rows read from the store at once: some milliseconds of the loop.
+PAGE = 1_000
 # Shapes counted between two turns of the loop: some milliseconds at 10,000 hosts.
 SHAPES_AT_ONCE = 50
 
@@ -30,14 +30,17 @@ Owned = Callable[[Unit], object]
 
 
 class Recording:
-    """`number`: of the scan, above all earlier ones of this rack. `owned` raises if the rack is not ours any more."""
+    """`number`: of the scan, above all earlier ones of this rack. `owned` raises if the rack is not ours any more.
 
-    def __init__(self, store: Store, clock: Clock, rack: RackCode, number: int, owned: Owned) -> None:
+    `batch`: rows to a unit of work.
+    """
+
+    def __init__(self, store: Store, rack: RackCode, number: int, owned: Owned, batch: int) -> None:
         self.columns = Columns()
         self.hosts = 0
         self.guests = 0
         self._store = store
-        self._clock = clock
+        self._batch = batch
         self._rack = rack
         self._number = number
         self._owned = owned
@@ -56,7 +59,7 @@ class Recording:
                     await self._flush()
                     await self._sweep()
                     return item
-            if len(self._new_hosts) + len(self._new_guests) >= BATCH:
+            if len(self._new_hosts) + len(self._new_guests) >= self._batch:
                 await self._flush()
         raise DriverUnavailable(
             "scan-cut", "the driver ended a scan without its last word, so it may be half a picture; nothing was taken"
@@ -65,10 +68,10 @@ class Recording:
     async def _flush(self) -> None:
         """Hosts before guests, as they came."""
         while self._new_hosts or self._new_guests:
-            hosts, self._new_hosts = self._new_hosts[:BATCH], self._new_hosts[BATCH:]
+            hosts, self._new_hosts = self._new_hosts[: self._batch], self._new_hosts[self._batch :]
             guests: list[Guest] = []
             if not self._new_hosts:
-                guests, self._new_guests = self._new_guests[:BATCH], self._new_guests[BATCH:]
+                guests, self._new_guests = self._new_guests[: self._batch], self._new_guests[self._batch :]
             await self._put(hosts, guests)
             try:
                 self.columns.extend(hosts)
@@ -101,9 +104,9 @@ async def stored_columns(store: Store, rack: RackCode) -> Columns:
     columns = Columns()
     after: str | None = None
     while True:
-        page = await store.read(lambda unit, after=after: unit.hosts.page(rack, after, BATCH))  # type: ignore[misc]
+        page = await store.read(lambda unit, after=after: unit.hosts.page(rack, after, PAGE))  # type: ignore[misc]
         columns.extend(page)
-        if len(page) < BATCH:
+        if len(page) < PAGE:
             return columns
         after = f"{page[-1].name}\x00{page[-1].id}"
 

@@ -76,9 +76,9 @@ class Members:
             member = self._racks[rack.code] = RackMember(rack)
         member.rack, member.fold, member.guests = rack, fold, dict(guests)
         member.shapes = tuple(watchable(shapes))
+        self._sum.stand(("rack", rack.code), rack_standing(rack))
         self._reshape()
         fold.watch(self._shapes)
-        self._sum.stand(("rack", rack.code), rack_standing(rack))
         self._sum.put(("rack", rack.code), flatten(fold.digest(member.guests, rack.scanned_at)))
         self._touch()
 

@@ -60,7 +60,9 @@ class Bucket:
             return 0.0
         self._fill(now)
         need = min(size + _KEEP[priority] * self._burst, self._burst)
-        return max(0.0, (need - self._level) / self._rate)
+        lack = need - self._level
+        # Less than a byte is nothing: who waited just so long must not be sent back by a rounding error.
+        return 0.0 if lack < 1.0 else lack / self._rate
 
     def take(self, size: int, now: Mono) -> None:
         """`size` bytes went."""
@@ -127,7 +129,7 @@ class Turnstile:
     def enter(self, now: Mono) -> float | None:
         """None: come in. Else seconds after which to come back (the caller adds jitter)."""
         self._fill(now)
-        if self._level >= 1.0:
+        if self._level >= 1.0 - 1e-6:
             self._level -= 1.0
             return None
         self._tail = Mono(min(max(self._tail, now) + 1.0 / self._rate, now + self._longest))

@@ -271,7 +271,11 @@ class Session:
             left = self._machine.deadline - self._clock.now()
             try:
                 async with asyncio.timeout(None if math.isinf(left) else max(0.0, left)) as self._reading:
-                    messages = await self._stream.receive()
+                    try:
+                        messages = await self._stream.receive()
+                    finally:
+                        # Whatever ends the wait, there is nobody to wake any more; the handlers below say more.
+                        self._reading = None
             except TimeoutError:
                 self._do(self._machine.tick(self._clock.now()))
                 continue
@@ -281,8 +285,6 @@ class Session:
             except BadInput as error:
                 self._do(self._machine.close(error.code, error.text))
                 return
-            finally:
-                self._reading = None
             for message in messages:
                 for action in self._machine.receive(message, self._clock.now()):
                     if isinstance(action, Greeted | Enrolling | Opening):

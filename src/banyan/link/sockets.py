@@ -45,9 +45,7 @@ class Proxy:
             parts = urlsplit(url if "//" in url else f"http://{url}")
             port = parts.port
         except ValueError as error:
-            raise BadInput(
-                "bad-proxy", "link.proxy is http://host:port of a proxy; its port is not a number"
-            ) from error
+            raise BadInput("bad-proxy", "link.proxy is http://host:port of a proxy") from error
         if parts.username is not None or parts.password is not None:
             raise BadInput(
                 "bad-proxy",

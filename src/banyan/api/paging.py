@@ -82,3 +82,14 @@ def page(items: Sequence[T], limit: int, key: str) -> PageView:
         items=tuple(msgspec.Raw(msgspec.json.encode(item)) for item in items),
         marker=str(getattr(items[-1], key)) if full and items else "",
     )
+
+
+def cut(items: Sequence[T], query: PageQuery, key: str) -> PageView:
+    """The page of `items`, which the zone gave whole and in order, after the item whose `key` is the marker."""
+    after = 0
+    if query.marker:
+        after = next((i for i, item in enumerate(items, 1) if str(getattr(item, key)) == query.marker), 0)
+        if not after:
+            raise BadInput("bad-marker", "what the marker names is no longer listed; begin again without marker")
+    found = page(items[after : after + query.limit], query.limit, key)
+    return found if after + query.limit < len(items) else msgspec.structs.replace(found, marker="")

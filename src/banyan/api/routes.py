@@ -7,7 +7,6 @@ page and the authorisation test come from here; a row without a case in tests/ap
 from __future__ import annotations
 
 from banyan.api.discovery import Root, Version, root, version
-from banyan.api.intake import NoQuery
 from banyan.api.openapi import Document, document
 from banyan.api.paging import PageQuery
 from banyan.api.table import Route, route
@@ -106,12 +105,12 @@ TABLE: tuple[Route, ...] = (
           body=tokens.TokenBody, answer=TokenCreated, status=201),
     route("DELETE", "/v1/tokens/{id}", tokens.revoke, "token.revoke", _A, "Revoke an API token", status=204),
     route("GET", "/v1/rules", rules.list_rules, "rule.list", _V, "The policy, in its order",
-          query=NoQuery, answer=RuleView, paged=True),
+          query=PageQuery, answer=RuleView, paged=True),
     route("PUT", "/v1/rules/{id}", rules.put, "rule.put", _A, "Add or replace a rule",
           body=rules.RuleBody, answer=RuleView),
     route("DELETE", "/v1/rules/{id}", rules.delete, "rule.delete", _A, "Remove a rule", status=204),
     route("GET", "/v1/known-keys", known_keys.list_keys, "key.list", _V, "Keys listed beforehand",
-          query=NoQuery, answer=KnownKeyView, paged=True),
+          query=PageQuery, answer=KnownKeyView, paged=True),
     route("PUT", "/v1/known-keys/{fingerprint}", known_keys.put, "key.put", _A, "List a key beforehand",
           body=known_keys.KnownKeyBody, answer=KnownKeyView),
     route("DELETE", "/v1/known-keys/{fingerprint}", known_keys.delete, "key.delete", _A, "Forget a key", status=204),

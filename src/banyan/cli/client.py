@@ -82,8 +82,11 @@ class Client:
         self._send("DELETE", path, {})
 
     def raw_pages(self, path: str, limit: int | None, query: Query) -> Iterator[msgspec.Raw]:
-        """The items of a list, page after page until `limit` or the end, as raw JSON."""
-        left, marker = limit, ""
+        """The items of a list, page after page until `limit` or the end, as raw JSON.
+
+        A `marker` in `query` is where the first page begins.
+        """
+        left, marker = limit, query.get("marker") or ""
         while left is None or left > 0:
             asked = PAGE if left is None else min(PAGE, left)
             page = self.get(path, PageView, **{**query, "limit": asked, "marker": marker or None})
@@ -200,9 +203,9 @@ def connect(where: Socket | Remote) -> Iterator[Client]:
                 # Too long for a socket address: the kernel finds the folder by its descriptor instead.
                 handle = os.open(where.folder, os.O_RDONLY | os.O_DIRECTORY)
                 path = f"/proc/self/fd/{handle}/{SOCKET_NAME}"
-            with httpx.Client(
-                transport=httpx.HTTPTransport(uds=path), base_url="http://zone", timeout=timeout, trust_env=False
-            ) as http:
+            # There is no TLS on the socket; a bare context spares reading all of the system's CAs.
+            transport = httpx.HTTPTransport(uds=path, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+            with httpx.Client(transport=transport, base_url="http://zone", timeout=timeout, trust_env=False) as http:
                 yield LocalClient(http, str(where.folder))
         finally:
             if handle >= 0:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Group
 
 from banyan import __version__
-from banyan.cli import codes, inventory, serve, usage, zones
+from banyan.cli import codes, completion, inventory, itself, journal, keys, rules, serve, tokens, usage, zones
 from banyan.cli.output import Screen
 from banyan.core.errors import BadInput, BanyanError
 
@@ -32,11 +32,10 @@ def build() -> App:
         default_parameter=None,
         result_action="return_value",
     )
-    for part in (zones.app, codes.app):
+    for part in (zones.app, codes.app, tokens.app, rules.app, keys.app):
         app.command(part)
-    usage.register(app)
-    inventory.register(app)
-    serve.register(app)
+    for room in (usage, inventory, itself, journal, serve, completion):
+        room.register(app)
     return app
 
 

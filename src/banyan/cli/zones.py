@@ -80,7 +80,7 @@ def list_(
     admin: AdminFilter = None,
     name: Pattern = "",
     label: LabelFilter = (),
-    sort: Annotated[Sort, Parameter(help="Order; a leading - turns it round.")] = "path",
+    sort: Annotated[Sort, Parameter(help="Order; a leading - turns it round.", allow_leading_hyphen=True)] = "path",
     limit: Limit = None,
     target: Target = HERE,
 ) -> int:

@@ -9,7 +9,7 @@ import msgspec
 
 from banyan.api.context import Context
 from banyan.api.intake import NoBody, NoQuery
-from banyan.api.paging import MAX_LIMIT, page
+from banyan.api.paging import PageQuery, cut
 from banyan.core.errors import BadInput
 from banyan.core.ids import check_label, check_name
 from banyan.core.zone import Mode
@@ -39,8 +39,8 @@ def check_fingerprint(text: str) -> str:
     return bare
 
 
-async def list_keys(context: Context, query: NoQuery, body: NoBody) -> PageView:
-    return page(await context.surface.known_keys(context.caller), MAX_LIMIT * 100, "fingerprint")
+async def list_keys(context: Context, query: PageQuery, body: NoBody) -> PageView:
+    return cut(await context.surface.known_keys(context.caller), query, "fingerprint")
 
 
 async def put(context: Context, query: NoQuery, body: KnownKeyBody) -> KnownKeyView:

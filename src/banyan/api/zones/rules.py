@@ -8,7 +8,7 @@ import msgspec
 
 from banyan.api.context import Context
 from banyan.api.intake import NoBody, NoQuery
-from banyan.api.paging import MAX_LIMIT, page
+from banyan.api.paging import PageQuery, cut
 from banyan.core.ids import check_label, check_name
 from banyan.core.policy import Verdict
 from banyan.core.zone import Mode
@@ -35,9 +35,8 @@ class RuleBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Annotated[str, msgspec.Meta(max_length=500)] = ""
 
 
-async def list_rules(context: Context, query: NoQuery, body: NoBody) -> PageView:
-    # Rules are few and only have a meaning together, in their order: they come as one page.
-    return page(await context.surface.rules(context.caller), MAX_LIMIT * 100, "id")
+async def list_rules(context: Context, query: PageQuery, body: NoBody) -> PageView:
+    return cut(await context.surface.rules(context.caller), query, "id")
 
 
 async def put(context: Context, query: NoQuery, body: RuleBody) -> RuleView:

@@ -1,0 +1,139 @@
+"""banyan status, leave, release, authority rotate: the zone itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+
+from banyan.cli.output import Column, instant, number
+from banyan.cli.session import OK, Apply, Session, session
+from banyan.cli.target import HERE, Target
+from banyan.zone.views import PageView, RackView, StatusView, UplinkView
+
+authority = App(name="authority", help="The zone's own CA, which vouches for its children.")
+
+
+class Leaving(msgspec.Struct, frozen=True):
+    """One thing that leaving concerns, and what becomes of it."""
+
+    kind: str
+    name: str
+    then: str
+
+
+LEAVING: tuple[Column[Leaving], ...] = (
+    Column("KIND", lambda one: one.kind),
+    Column("NAME", lambda one: one.name),
+    Column("THEN", lambda one: one.then),
+)
+UPLINKS: tuple[Column[UplinkView], ...] = (
+    Column("PARENT", lambda u: u.parent),
+    Column("STATE", lambda u: u.state),
+    Column("PATH THERE", lambda u: u.path),
+    Column("ADDRESSES", lambda u: ",".join(u.addresses)),
+    Column("LEASE UNTIL", lambda u: instant(u.lease_until) if u.lease_until else ""),
+    Column("SENT", lambda u: number(u.bytes_sent), right=True),
+    Column("RECEIVED", lambda u: number(u.bytes_received), right=True),
+    Column("REASON", lambda u: u.reason),
+)
+RACKS: tuple[Column[RackView], ...] = (
+    Column("RACK", lambda r: r.name),
+    Column("DRIVER", lambda r: r.driver),
+    Column("HEALTH", lambda r: r.health),
+    Column("HOSTS", lambda r: number(r.hosts), right=True),
+    Column("SCANNED", lambda r: instant(r.scanned_at)),
+    Column("REASON", lambda r: r.reason),
+)
+
+
+def status(*, target: Target = HERE) -> int:
+    """The zone itself: its parents, its racks, its CA, its clock, what is wrong."""
+    with session(target) as s:
+        return _show(s, s.client.get("/v1/status", StatusView))
+
+
+@authority.command
+def rotate(
+    *,
+    leaked: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="The old key is in other hands: it vouches for nothing any more, and every child must join again.",
+        ),
+    ] = False,
+    apply: Apply = False,
+    target: Target = HERE,
+) -> int:
+    """Make a new CA, crossed with the old one, so that children go over by themselves. --leaked needs --apply."""
+    with session(target) as s:
+        if leaked and not apply:
+            found = s.client.get("/v1/status", StatusView)
+            s.screen.note(
+                f"would cut off {found.children.total} zones below, which must join again; "
+                "nothing is done yet: add --apply"
+            )
+            return OK
+        return _show(s, s.client.post("/v1/authority/rotate", {"leaked": leaked}, StatusView))
+
+
+def release(*, target: Target = HERE) -> int:
+    """Let a zone that was restored from a backup decide again, once you know that no other copy of it lives."""
+    with session(target) as s:
+        return _show(s, s.client.post("/v1/release", {}, StatusView))
+
+
+class Left(msgspec.Struct, frozen=True):
+    """`applied` is false for a dry run."""
+
+    applied: bool
+    items: tuple[msgspec.Raw, ...]
+
+
+def leave(*, apply: Apply = False, target: Target = HERE) -> int:
+    """Leave the parent: what Banyan made here is listed, then removed. A dry run until --apply."""
+    with session(target) as s:
+        page = s.client.post("/v1/leave", {"apply": apply}, PageView)
+        if s.screen.json:
+            s.screen.one(Left(apply, page.items))
+            return OK
+        rows = [msgspec.json.decode(item, type=Leaving) for item in page.items]
+        s.screen.table(LEAVING, rows, "this zone has no parent and no rack")
+        s.screen.note("left" if apply else "nothing is done yet: add --apply")
+        return OK
+
+
+def _show(s: Session, found: StatusView) -> int:
+    if s.screen.json:
+        s.screen.one(found)
+        return OK
+    below = found.children
+    s.screen.show(
+        [
+            ("name", found.name), ("path", found.path), ("code", found.code), ("version", found.version),
+            ("well", "yes" if found.ready else f"no: {found.reason}"),
+            ("restored", f"{instant(found.restored_at)}: decides nothing until `banyan release`"
+                if found.restored_at else ""),
+            ("time", f"{instant(found.time)} (clock corrected by {found.time_offset:+.1f} s)"),
+            ("zones below", f"{below.total}: {below.alive} alive, {below.suspect} suspect, {below.lost} lost"),
+            ("CA", f"{found.ca_fingerprint} until {instant(found.ca_until)}"),
+            ("public key", found.public_key), ("journal", f"{found.journal:,} lines"), ("epoch", str(found.epoch)),
+        ]
+    )  # fmt: skip
+    if found.uplinks:
+        s.screen.line("")
+        s.screen.table(UPLINKS, found.uplinks, "")
+    if found.racks:
+        s.screen.line("")
+        s.screen.table(RACKS, found.racks, "")
+    return OK
+
+
+def register(app: App) -> None:
+    app.command(status)
+    app.command(leave)
+    app.command(release)
+    app.command(authority)

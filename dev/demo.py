@@ -22,6 +22,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -34,7 +35,19 @@ READY_WITHIN = 60.0
 END_WITHIN = 20.0
 REFRESH = 2.0
 
-Row = dict[str, object]
+Row = dict[str, Any]  # what `--json` prints
+
+HOSTS_EAST, HOSTS_LAB = 100, 40
+HOSTS_IN_ALL = HOSTS_EAST + HOSTS_LAB
+
+# Servers come and go, and a scan sees it soon: a demo is watched for minutes, not for days.
+SETTINGS = """\
+[scan]
+interval = 5
+
+[terms]
+report = 2
+"""
 
 
 class DemoFailed(Exception):
@@ -55,6 +68,7 @@ class Zone:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(mode=0o700)
+        (self.folder / "banyan.toml").write_text(SETTINGS)
         self.log = self.folder.with_suffix(".log")
 
     def start(self, code_file: Path | None = None) -> None:
@@ -147,9 +161,15 @@ def build(base: Path) -> list[Zone]:
         return Zone(name, base / name, next(ports), next(ports), options)
 
     top, north = zone("top"), zone("north")
-    east = zone("east", "--driver", "sim", "--hosts", "100", "--driver-option", "guests=2000")
-    lab = zone("lab", "--driver", "sim", "--hosts", "40", "--driver-option", "guests=500")
+    east = zone("east", *simulated(HOSTS_EAST, guests=2_000, churn=2))
+    lab = zone("lab", *simulated(HOSTS_LAB, guests=500, churn=0.5))
     return [top, east, north, lab]
+
+
+def simulated(hosts: int, **options: float) -> tuple[str, ...]:
+    """The flags for a rack of simulated hosts."""
+    more = [word for name, value in options.items() for word in ("--option", f"{name}={value}")]
+    return ("--driver", "sim", "--hosts", str(hosts), *more)
 
 
 def start(zones: Sequence[Zone], base: Path, say: Console) -> None:
@@ -157,7 +177,7 @@ def start(zones: Sequence[Zone], base: Path, say: Console) -> None:
     say.print("[bold]top[/] starts; one rule and one join code will admit its children")
     top.start()
     code = base / "top.code"
-    must(top, "rule", "set", "demo", "--name", "*", "--verifier", "join-code", "--set-label", "demo=yes")
+    must(top, "rule", "add", "demo", "--verifier", "join_code", "--name", "*", "--set-label", "demo=yes")
     must(top, "code", "create", "--uses", "2", "--out", str(code))
     say.print("[bold]east[/] (100 simulated hosts) and [bold]north[/] join it")
     east.start(code)
@@ -174,8 +194,7 @@ def wait_ready(zones: Sequence[Zone]) -> None:
     while True:
         rows = zones_below(zones[0])
         ready = [row for row in rows if row.get("state") == "ready" and row.get("health") == "alive"]
-        hosts = usage(zones[0]).get("hosts")
-        if len(ready) == len(zones) - 1 and isinstance(hosts, dict) and hosts.get("total") == 140:
+        if len(ready) == len(zones) - 1 and part(usage(zones[0]), "hosts").get("total") == HOSTS_IN_ALL:
             return
         for zone in zones:
             zone.check()
@@ -187,26 +206,37 @@ def wait_ready(zones: Sequence[Zone]) -> None:
 
 def picture(top: Zone) -> Group:
     """The tree, and its usage, as the top tells them now."""
-    rows = sorted(zones_below(top), key=lambda row: str(row["path"]))
     tree = Tree("[bold]top")
     branches: dict[str, Tree] = {"top": tree}
-    for row in rows:
+    for row in sorted(zones_below(top), key=lambda row: str(row["path"])):
         path = str(row["path"])
-        above = branches.get(path.rpartition("/")[0], tree)
         colour = "green" if row["health"] == "alive" else "yellow"
-        branches[path] = above.add(f"[bold]{row['name']}[/] [{colour}]{row['health']}[/] {row['state']}")
+        # What a grandchild holds, only its own parent knows by itself; here it is inside its parent's figures.
+        held = f"{row['hosts']} hosts, {row['servers']} servers with all below" if row["hosts"] is not None else ""
+        above = branches.get(path.rpartition("/")[0], tree)
+        branches[path] = above.add(f"[bold]{row['name']}[/] [{colour}]{row['health']}[/] {row['state']}  {held}")
     told = usage(top)
-    table = Table(title=f"usage of the tree, as of {told.get('as_of')}", title_justify="left")
-    for heading in ("resource", "physical", "may be promised", "used", "used of it"):
-        table.add_column(heading, justify="left" if heading == "resource" else "right")
-    resources = told.get("resources")
-    for name, amount in sorted(resources.items()) if isinstance(resources, dict) else ():
-        share = f"{amount['used'] / amount['total']:.1%}" if amount["total"] else ""
-        table.add_row(name, *(f"{amount[key]:,}" for key in ("physical", "total", "used")), share)
-    counts = Text.assemble(
-        *(f"{what}: {told.get(what)}\n" for what in ("zones", "hosts", "guests", "unknown")), style="dim"
-    )
-    return Group(tree, table, counts)
+    table = Table(title=f"the whole tree, as of {told.get('as_of')}", title_justify="left")
+    for heading in ("", "physical", "may be promised", "used", ""):
+        table.add_column(heading, justify="right" if heading else "left")
+    for name, amount in sorted(part(told, "resources").items()):
+        used = amount["used"] / amount["total"] if amount["total"] else 0.0
+        table.add_row(name, *(f"{amount[key]:,}" for key in ("physical", "total", "used")), f"{used:.1%}")
+    zones, hosts, unknown = part(told, "zones"), part(told, "hosts"), part(told, "unknown")
+    servers = ", ".join(f"{count:,} {state}" for state, count in part(told, "guests").items())
+    lines = [
+        f"zones below: {zones.get('ready', 0)} of {zones.get('total', 0)} ready, {zones.get('alive', 0)} alive",
+        f"hosts: {hosts.get('total', 0):,}, {hosts.get('up', 0):,} up",
+        f"servers: {servers or 'none'}",
+        f"unknown, and in no total: {unknown.get('zones', 0)} zones, {unknown.get('hosts', 0)} hosts",
+    ]
+    return Group(tree, table, Text("\n".join(lines)))
+
+
+def part(told: Row, key: str) -> dict[str, Any]:
+    """A table inside what a command told, {} if it told nothing."""
+    value = told.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def show(zones: Sequence[Zone], say: Console, once: bool) -> None:

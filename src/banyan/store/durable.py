@@ -7,6 +7,7 @@ files 0600, folders 0700.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 FILE_MODE = 0o600
@@ -39,7 +40,7 @@ def make_file(path: Path, content: bytes = b"") -> None:
     """A new private file, whole or not at all. Raises FileExistsError and then leaves the old one alone."""
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
-    write_synced(temporary, content)
+    write_synced(temporary, [content])
     try:
         # A link, unlike a rename, never takes the place of another file.
         os.link(temporary, path)
@@ -48,9 +49,11 @@ def make_file(path: Path, content: bytes = b"") -> None:
     sync_folder(path.parent)
 
 
-def write_synced(path: Path, content: bytes) -> None:
+def write_synced(path: Path, pieces: Iterable[bytes]) -> None:
+    """A new private file whose content is on the disk; its name is once its folder is synced."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
     with open(descriptor, "wb") as file:
-        file.write(content)
+        for piece in pieces:
+            file.write(piece)
         file.flush()
         os.fsync(file.fileno())

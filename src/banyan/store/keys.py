@@ -31,6 +31,27 @@ _PUT = Put(_T)
 _DELETE = delete(_T).where(_T.c.name == bindparam("key"))
 
 
+class Tampered(Exception):
+    """What was to be opened was not sealed with this key, in this place, or was changed since."""
+
+
+class Cipher:
+    """AES-256-GCM (NIST SP 800-38D). A nonce must never come twice under one key."""
+
+    def __init__(self, key: Secret) -> None:
+        self._aead = AESGCM(key.reveal())
+
+    def encrypt(self, nonce: bytes, plain: bytes, bound: bytes) -> bytes:
+        return self._aead.encrypt(nonce, plain, bound)
+
+    def decrypt(self, nonce: bytes, sealed: bytes, bound: bytes) -> bytes:
+        """Raises Tampered."""
+        try:
+            return self._aead.decrypt(nonce, sealed, bound)
+        except (InvalidTag, ValueError) as error:
+            raise Tampered from error
+
+
 class Seal:
     """Seals and opens secrets with one key. `origin` names where the key came from, for errors."""
 
@@ -40,7 +61,7 @@ class Seal:
                 "seal-key-wrong",
                 f"{origin} must hold exactly {KEY_SIZE} bytes, it holds {len(key.reveal())}; put the right file back",
             )
-        self._cipher = AESGCM(key.reveal())
+        self._cipher = Cipher(key)
         self._ids = ids
         self._origin = origin
 
@@ -53,9 +74,9 @@ class Seal:
         nonce, body = sealed[1 : 1 + NONCE_SIZE], sealed[1 + NONCE_SIZE :]
         try:
             if sealed[:1] != _FORM:
-                raise ValueError("unknown form")
+                raise Tampered
             return Secret(self._cipher.decrypt(nonce, body, _bound(name)))
-        except (InvalidTag, ValueError) as error:
+        except Tampered as error:
             what = f"the sealed secret {name!r}" if name else "this database"
             raise Broken(
                 "seal-key-wrong",

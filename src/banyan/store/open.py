@@ -25,6 +25,7 @@ from banyan.store.store import DEFAULT_LIMITS, Limits, Observer, SqlStore
 
 DATABASE_NAME = "banyan.db"
 SEAL_NAME = "seal.key"
+SETTINGS_NAME = "banyan.toml"
 
 
 def open_store(

@@ -24,7 +24,7 @@ from banyan.api.intake import Disconnected, check_head, check_path, raw_query, r
 from banyan.api.measure import Meter
 from banyan.api.routes import TABLE
 from banyan.api.table import Route, Router
-from banyan.core.errors import BanyanError, Refused, Unauthenticated, Unreachable
+from banyan.core.errors import BanyanError, Broken, Refused, Unauthenticated, Unreachable
 from banyan.core.identity import Caller
 from banyan.core.ports import Clock, Ids
 from banyan.zone.surface import Surface
@@ -222,8 +222,11 @@ class _Request:
         return again
 
     async def _note(self, row: Route | None, who: Caller | None, error: BanyanError) -> None:
-        """Refusals are journalled by the zone, which bounds how many; what broke is logged here."""
-        if error.status >= 500 and error is not faults.INTERNAL:
+        """Refusals are journalled by the zone, which bounds how many; what broke is logged here.
+
+        What is busy or away is only counted: callers can cause that at will.
+        """
+        if isinstance(error, Broken) and error is not faults.INTERNAL:
             log.warning(
                 "request not served", request=self.request, route=self.row_name, code=error.code, detail=error.detail
             )

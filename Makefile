@@ -24,7 +24,7 @@ demo: venv ## a top, two zones, a third below; usage live until Ctrl-C (ONCE=1: 
 	@$(PY) dev/demo.py $(if $(filter 1 yes true,$(ONCE)),--once)
 
 test: venv-test ## all tests that need nothing outside this machine (T='-k name' for some)
-	@$(PY) -m pytest $(TESTS) $(T)
+	@. dev/postgresql.sh && $(PY) -m pytest $(TESTS) $(T)
 
 check: venv-test ## what CI runs first: lint, format, types, import contracts, arch and unit tests
 	@.venv/bin/ruff check $(PYTHON_FILES)

@@ -128,3 +128,9 @@ def test_driver_options_are_toml_where_they_can_be() -> None:
 def test_labels_are_key_and_value_once(given: list[str]) -> None:
     with pytest.raises(BadInput):
         values.labels(given)
+
+
+def test_the_contract_names_every_command() -> None:
+    text = (Path(__file__).resolve().parents[3] / "docs" / "contracts" / "cli.md").read_text(encoding="utf-8")
+    missing = [words for words in ALL if f"`{' '.join(words)}`" not in text]
+    assert not missing

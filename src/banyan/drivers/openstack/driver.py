@@ -7,7 +7,7 @@ estimate by the time it is used. `reading` says what a scan reads, `asking` how 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 
 import msgspec
@@ -16,7 +16,7 @@ from banyan.core.ports import Finding
 from banyan.core.rack import Basis, Capacity, RackHealth, Scan, ScanItem
 from banyan.core.records import DriverUnavailable
 from banyan.core.time import Wall
-from banyan.drivers.openstack.access import Access
+from banyan.drivers.openstack.access import Access, Params
 from banyan.drivers.openstack.asking import Busy, Cloud, Pace
 from banyan.drivers.openstack.endpoints import Service
 from banyan.drivers.openstack.examine import examine
@@ -31,10 +31,10 @@ PROBE_TIMEOUT = 10.0
 MOST_FACT = 255
 
 # What a probe asks of the service that failed last: answered from memory or one row, for any role.
-_PROBES = {
-    Service.IDENTITY: "/auth/projects",
-    Service.COMPUTE: "/flavors",
-    Service.PLACEMENT: "/traits",
+_PROBES: Mapping[Service, tuple[str, Params]] = {
+    Service.IDENTITY: ("/auth/projects", {}),
+    Service.COMPUTE: ("/flavors", {"limit": "1"}),
+    Service.PLACEMENT: ("/traits", {"name": "in:COMPUTE_NODE"}),
 }
 
 
@@ -105,10 +105,12 @@ class OpenStackDriver:
         return facts
 
     async def probe(self) -> tuple[RackHealth, str]:
-        service = self._hurt if self._hurt in _PROBES else Service.COMPUTE
+        hurt = self._hurt
+        service = hurt if hurt is not None and hurt in _PROBES else Service.COMPUTE
+        path, params = _PROBES[service]
         timeout = min(PROBE_TIMEOUT, self._options.timeout)
         try:
-            outcome = await self._cloud.once(service, _PROBES[service], msgspec.Raw, {"limit": "1"}, timeout)
+            outcome = await self._cloud.once(service, path, msgspec.Raw, params, timeout)
         except DriverUnavailable as error:
             self._cloud.forget()
             return RackHealth.UNAVAILABLE, error.text

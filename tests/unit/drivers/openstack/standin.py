@@ -19,6 +19,13 @@ TOKEN = "token-of-the-stand-in-"
 PROJECT = "c2019bd77be84da6bfb8722500e98d14"
 Json = dict[str, object]
 
+# Placement refuses query parameters that it does not know.
+_PLACEMENT_QUERIES = {
+    "allocation_candidates": {"resources", "limit"},
+    "resource_providers": {"resources"},
+    "traits": {"name"},
+}
+
 
 @dataclass
 class Provider:
@@ -309,6 +316,10 @@ class StandIn:
         if not self.admin:
             return 403, {"errors": [{"status": 403, "title": "Forbidden", "detail": "Access was denied."}]}
         wanted = query.get("resources", ":").partition(":")[0]
+        strange = query.keys() - _PLACEMENT_QUERIES.get(rest, set())
+        if strange:
+            detail = f"Additional properties are not allowed ({strange} was unexpected)"
+            return 400, {"errors": [{"status": 400, "title": "Bad Request", "detail": detail}]}
         if rest == "allocation_candidates":
             roots = list(dict.fromkeys(p.root for p in self.providers.values() if p.room(wanted)))
             roots = roots[: int(query.get("limit", "1000000"))]

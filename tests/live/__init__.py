@@ -1,0 +1,1 @@
+"""Real OpenStack clouds, joined and compared (`make test-live`). docs/drivers/openstack.md: how to use your own."""

@@ -1,7 +1,7 @@
-"""banyan serve, join, check, backup, restore: the commands that work on a data folder themselves.
+"""banyan serve, join: the commands that run a zone. How flags become settings.
 
-Everything that they do is in banyan.serve; here are only their options, and how flags become settings. What they
-need is imported when they run, so that the other commands start quickly.
+Everything that they do is in banyan.serve. What they need is imported when they run, so that the other commands
+start quickly.
 """
 
 from __future__ import annotations

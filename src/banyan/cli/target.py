@@ -142,17 +142,33 @@ def check_url(text: str) -> str:
 
 
 def read_secret(file: Path, what: str, wrapped: bool = False) -> str:
-    """The one line of `file`, or of standard input for "-"; several lines are one if `wrapped`.
+    """A secret without spaces: the one line of `file`, or of standard input for "-"; several are one if `wrapped`.
 
     Raises BadInput; never repeats what it read.
     """
+    text = _read(file, what)
+    secret = "".join(text.split()) if wrapped else text.strip()
+    if not (secret and secret.isascii()) or any(c.isspace() for c in secret):
+        raise _unfit(file, what)
+    return secret
+
+
+def read_passphrase(file: Path) -> Secret:
+    """The one line of `file`, spaces and all, without its end. Raises BadInput."""
+    lines = _read(file, "passphrase").splitlines()
+    if len(lines) != 1 or not lines[0].strip():
+        raise _unfit(file, "passphrase")
+    return Secret(lines[0].encode())
+
+
+def _read(file: Path, what: str) -> str:
     import sys
 
     try:
         if str(file) == "-":
             text = sys.stdin.read(MAX_TOKEN_FILE + 1)
         else:
-            with file.expanduser().open(encoding="ascii") as stream:
+            with file.expanduser().open(encoding="utf-8") as stream:
                 text = stream.read(MAX_TOKEN_FILE + 1)
     except OSError as error:
         # Somebody may have given the secret itself: then it must not come back on the screen.
@@ -160,8 +176,11 @@ def read_secret(file: Path, what: str, wrapped: bool = False) -> str:
             "no-file", f"cannot read the {what} from the file that was named: {error.strerror}; give the name of a file"
         ) from error
     except UnicodeDecodeError as error:
-        raise BadInput("bad-file", f"the file {file} must hold a {what}, one line of plain text") from error
-    secret = "".join(text.split()) if wrapped else text.strip()
-    if not secret or len(text) > MAX_TOKEN_FILE or any(c.isspace() for c in secret):
-        raise BadInput("bad-file", f"the file {file} must hold a {what} and nothing else, one line")
-    return secret
+        raise _unfit(file, what) from error
+    if len(text) > MAX_TOKEN_FILE:
+        raise _unfit(file, what)
+    return text
+
+
+def _unfit(file: Path, what: str) -> BadInput:
+    return BadInput("bad-file", f"the file {file} must hold a {what} and nothing else, one line")

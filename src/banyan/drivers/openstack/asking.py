@@ -56,6 +56,9 @@ class Asker(Protocol):
         self, service: Service, path: str, shape: type[P], params: Params = NO_PARAMS
     ) -> AsyncGenerator[P, None]: ...
 
+    async def aside(self, work: Callable[[], T]) -> T:
+        """What `work` returns: pure work over thousands of things, done off the event loop."""
+
 
 class Pace:
     """At most so many requests a second, evenly spaced; each takes its turn when it asks for it."""
@@ -191,6 +194,9 @@ class Cloud:
             if following == marker:
                 raise self.where.nonsense(service, f"GET {path}", "JSON", "the same page came twice", b"")
             marker = following
+
+    async def aside(self, work: Callable[[], T]) -> T:
+        return await self._run(lambda _: work(), self.asked_last, "its answers (reading them)", self._timeout)
 
     # --- inside ---------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from banyan.core.resources import Amount, ResourceClass
 from banyan.drivers.openstack.asking import Asker
@@ -105,12 +106,9 @@ class Inventories:
                 break
             await scan.sweep(name)
         await self._leftovers(scan)
-        await self._totals(scan, hypervisors)
-
-        trees: dict[str, list[_Seen]] = {}
-        for uuid, seen in scan.seen.items():
-            trees.setdefault(members[uuid].root, []).append(seen)
-        return Reading({root: _held(tree) for root, tree in trees.items()}, tuple(strangers))
+        for uuid in await asker.aside(partial(scan.settle_listed, hypervisors)):
+            await self._totals(scan, uuid)
+        return Reading(await asker.aside(scan.held), tuple(strangers))
 
     async def _leftovers(self, scan: _Scan) -> None:
         """Providers that no sweep showed: from what is kept, else one by one, with further sweeps as classes show."""
@@ -156,27 +154,20 @@ class Inventories:
         known = self._known.get(provider.uuid)
         return known if known is not None and known.generation == provider.generation else None
 
-    async def _totals(self, scan: _Scan, hypervisors: Mapping[str, Hypervisor]) -> None:
-        """What the hardware has: Nova lists three classes of it, inventories tell the rest."""
-        for uuid, seen in list(scan.seen.items()):
-            if seen.totals:
-                continue
-            provider = scan.members[uuid]
-            listed = _listed(hypervisors[uuid]) if uuid == provider.root else {}
-            if all(listed.get(name) or not promised for name, promised in seen.capacity.items()):
-                seen.totals.update({name: listed.get(name, 0) for name in seen.capacity})
-                continue
-            known = self._known.get(uuid)
-            if known is None or {n: capacity(i) for n, i in known.inventories.items()} != dict(seen.capacity):
-                try:
-                    path = f"/resource_providers/{uuid}/inventories"
-                    read = await scan.asker.get(Service.PLACEMENT, path, InventoryReply)
-                except Missing:
-                    scan.drop(uuid)
-                    continue
-                known = _Known(provider.generation, read.inventories)
-                self._known[uuid] = known
-            seen.totals.update({n: i.total for n, i in known.inventories.items()})
+    async def _totals(self, scan: _Scan, uuid: str) -> None:
+        """What the hardware has beyond the classes that Nova lists: from inventories."""
+        seen, provider = scan.seen[uuid], scan.members[uuid]
+        known = self._known.get(uuid)
+        if known is None or {n: capacity(i) for n, i in known.inventories.items()} != dict(seen.capacity):
+            try:
+                path = f"/resource_providers/{uuid}/inventories"
+                read = await scan.asker.get(Service.PLACEMENT, path, InventoryReply)
+            except Missing:
+                scan.drop(uuid)
+                return
+            known = _Known(provider.generation, read.inventories)
+            self._known[uuid] = known
+        seen.totals.update({n: i.total for n, i in known.inventories.items()})
 
 
 class _Scan:
@@ -205,9 +196,33 @@ class _Scan:
         # A hypervisor with NUMA nodes as providers of their own is a candidate once for each.
         params = {"resources": f"{name}:1", "limit": str(max(1_000, 4 * len(self.members)))}
         found = await self.asker.get(Service.PLACEMENT, "/allocation_candidates", Candidates, params)
+        await self.asker.aside(partial(self._summarise, found))
+
+    def _summarise(self, found: Candidates) -> None:
         for uuid, summary in found.provider_summaries.items():
             if uuid in self.members:
                 self.seen[uuid] = self._summarised(summary)
+
+    def settle_listed(self, hypervisors: Mapping[str, Hypervisor]) -> list[str]:
+        """Takes what the hardware has from Nova's list where that tells all; the providers for which it does not."""
+        left = []
+        for uuid, seen in self.seen.items():
+            if seen.totals:
+                continue
+            root = self.members[uuid].root
+            listed = _listed(hypervisors[uuid]) if uuid == root else {}
+            if all(listed.get(name) or not promised for name, promised in seen.capacity.items()):
+                seen.totals.update({name: listed.get(name, 0) for name in seen.capacity})
+            else:
+                left.append(uuid)
+        return left
+
+    def held(self) -> dict[str, Held]:
+        """Per hypervisor, its tree summed."""
+        trees: dict[str, list[_Seen]] = {}
+        for uuid, seen in self.seen.items():
+            trees.setdefault(self.members[uuid].root, []).append(seen)
+        return {root: _held(tree) for root, tree in trees.items()}
 
     async def roomy(self, names: Sequence[str]) -> set[str]:
         """The providers with a free unit of any of these classes, each looked at by itself."""

@@ -56,8 +56,8 @@ class Route:
 @dataclass(frozen=True, slots=True)
 class ChildSettings:
     """`rate` and `burst` bound what we send, bytes per second and bytes. `own`: seconds that our side may take for a
-    call. `parallel`: requests of the parent that are worked on at a time. `budget`: bytes of one report, about.
-    `steady`: a session that stood so long ends a series of failures.
+    call, `last_turn` after the end of the session. `parallel`: requests of the parent that are worked on at a time.
+    `budget`: bytes of one report, about. `steady`: a session that stood so long ends a series of failures.
     """
 
     timing: Timing = Timing()
@@ -65,6 +65,7 @@ class ChildSettings:
     dial: float = 15.0
     send: float = 15.0
     own: float = 60.0
+    last_turn: float = 5.0
     parallel: int = 8
     rate: float = 1024 * 1024
     burst: float = 256 * 1024
@@ -207,7 +208,7 @@ class _Conversation:
         bucket = Bucket(self._settings.rate, self._settings.burst, now)
         self._stream = Stream(wire, bucket, self._clock, link.counters, self._settings.send)
         self._machine = ChildMachine(greet, self._settings.timing)
-        self._turns: asyncio.Queue[ChildAction] = asyncio.Queue()
+        self._turns: asyncio.Queue[ChildAction | None] = asyncio.Queue()
         self._moved = asyncio.Event()
         self._told = asyncio.Event()
         self._parallel = asyncio.Semaphore(self._settings.parallel)
@@ -222,10 +223,14 @@ class _Conversation:
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
-                for work in (self._pump, self._read, self._time, self._take_turns, self._listen):
+                for work in (self._pump, self._read, self._time, self._listen):
                     self._work(work(), work.__name__.strip("_"))
+                turns = self._work(self._take_turns(), "turns")
                 self._do(self._machine.start(self._clock.now()))
                 await self._over.wait()
+                # What had come before the end still counts: an acknowledgement, a certificate.
+                self._turns.put_nowait(None)
+                await asyncio.wait([turns], timeout=self._settings.last_turn)
                 for task in list(self._working):
                     task.cancel()
         finally:
@@ -281,8 +286,9 @@ class _Conversation:
             await self._told.wait()
 
     async def _take_turns(self) -> None:
-        while True:
-            action = await self._turns.get()
+        while (action := await self._turns.get()) is not None:
+            if self._machine.ending is not None and isinstance(action, Welcomed | ReportDue):
+                continue
             try:
                 async with asyncio.timeout(self._settings.own):
                     await self._turn(action)
@@ -368,11 +374,12 @@ class _Conversation:
                     self._turns.put_nowait(action)
         self._moved.set()
 
-    def _work(self, call: Coroutine[None, None, None], name: str) -> None:
+    def _work(self, call: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
         assert self._tasks is not None
         task = self._tasks.create_task(call, name=f"link.child.{name}")
         self._working.add(task)
         task.add_done_callback(self._working.discard)
+        return task
 
     def _stand(self) -> None:
         self._stream.establish()

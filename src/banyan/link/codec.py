@@ -69,7 +69,7 @@ class Limits:
     strict: bool
 
 
-STRANGER = Limits(MAX_STRANGER_FRAME, 2, strict=True)
+STRANGER = Limits(MAX_STRANGER_FRAME, 1, strict=True)
 SESSION = Limits(MAX_FRAME, 256, strict=False)
 
 
@@ -106,7 +106,7 @@ def decode(frame: bytes, limits: Limits) -> Decoded:
         raise _bad(f"a frame may have {limits.frame} bytes here, this one has {len(frame)}")
     count = _count(frame)
     if not 1 <= count <= limits.messages:
-        raise _bad(f"a frame may hold 1 to {limits.messages} messages here, this one holds {count}")
+        raise _bad(f"a frame may hold {limits.messages} message(s) here, this one holds {count}")
     messages = []
     unknown = 0
     try:

@@ -167,7 +167,7 @@ class WebSocketDialer:
                     leaf = _shown(connection)
                     if purpose == "session":
                         check_name(leaf or b"")
-                    await self._upgrade(connection, address)
+                    await self._upgrade(connection, address, shown=purpose == "session")
                 except BaseException:
                     connection.transport.abort()
                     raise
@@ -218,7 +218,7 @@ class WebSocketDialer:
             raise Unreachable("closed-in-handshake", text, transient=True) from error
         return made
 
-    async def _upgrade(self, connection: _Dialled, address: str) -> None:
+    async def _upgrade(self, connection: _Dialled, address: str, *, shown: bool) -> None:
         try:
             await connection.handshake(user_agent_header=None)
         except InvalidStatus as error:
@@ -226,20 +226,23 @@ class WebSocketDialer:
             text = f"{address} speaks HTTP, but is no link port (it answered {status}); check the port"
             raise Unreachable("not-a-link-port", text, transient=status >= 500) from error
         except (InvalidHandshake, ConnectionClosed, OSError, EOFError) as error:
-            alert = _alert(connection, error)
-            if alert:
-                text = f"{address} did not accept our certificate ({alert}): no CA of that parent signed it"
-                raise Unreachable("handshake-refused", text, transient=True) from error
-            text = f"{address} ended the connection before it was open; it may be busy or stopping"
-            raise Unreachable("closed-in-handshake", text, transient=True) from error
+            if not shown:
+                text = f"{address} ended the connection before it was open; it may be stopping, or be no link port"
+                raise Unreachable("closed-in-handshake", text, transient=True) from error
+            # With TLS 1.3 a server's no to our certificate comes after its yes, and not always with an alert.
+            text = (
+                f"{address} ended the connection when it had seen our certificate{_alert(connection, error)}: no CA of "
+                "that parent signed it (was the parent reinstalled or restored? then join again), or it is stopping"
+            )
+            raise Unreachable("handshake-refused", text, transient=True) from error
 
 
 def _alert(connection: _Dialled, error: BaseException) -> str:
-    """The TLS alert that ended the connection, if one did: with TLS 1.3 the server's no comes after its yes."""
+    """The TLS alert that ended the connection, in brackets, if one did."""
     seen: BaseException | None = connection.lost or error
     while seen is not None:
         if isinstance(seen, ssl.SSLError):
-            return str(seen.reason or seen).lower().replace("_", " ")
+            return f" ({str(seen.reason or seen).lower().replace('_', ' ')})"
         seen = seen.__cause__ or seen.__context__
     return ""
 

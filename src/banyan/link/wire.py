@@ -12,7 +12,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from banyan.core.errors import Unreachable
-from banyan.core.messages import MAX_FRAME, Answer, Bye, Message, Renew, Renewed, Report, Request
+from banyan.core.messages import (
+    MAX_FRAME,
+    Admitted,
+    Answer,
+    Bye,
+    Enrol,
+    Greet,
+    Hello,
+    HelloAck,
+    Message,
+    Renew,
+    Renewed,
+    Report,
+    Request,
+    Welcome,
+)
 from banyan.core.ports import Clock, Credentials, Peer, Wire, WireClosed
 from banyan.link.codec import SESSION, STRANGER, Limits, decode, encode, join
 from banyan.link.pace import Bucket, Priority
@@ -23,6 +38,7 @@ MAX_QUEUE = 1024 * 1024
 # Larger answers and requests are bulk: a page of a list, not a word.
 SMALL = 8 * 1024
 FRAME_HEAD = 3
+OPENING = (Greet, Welcome, Hello, Enrol, HelloAck, Admitted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +71,14 @@ class Counters:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An encoded message. `alone`: in a frame of its own, since the peer reads the next ones by other limits."""
+
+    body: bytes
+    alone: bool
+
+
 class SlowPeer(Exception):
     """The peer did not take a frame in time."""
 
@@ -78,7 +102,7 @@ class Stream:
         self._clock = clock
         self._counters = counters
         self._send_timeout = send_timeout
-        self._queues: dict[Priority, deque[bytes]] = {p: deque() for p in Priority}
+        self._queues: dict[Priority, deque[_Part]] = {p: deque() for p in Priority}
         self._queued = 0
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
@@ -102,7 +126,7 @@ class Stream:
         rank = priority(message, len(part))
         if rank is not Priority.HEARTBEAT and self._queued + len(part) > MAX_QUEUE:
             raise Unreachable("busy", "the peer reads too slowly: the queue to it is full", transient=True)
-        self._queues[rank].append(part)
+        self._queues[rank].append(_Part(part, isinstance(message, OPENING)))
         self._queued += len(part)
         if self._queued > MAX_QUEUE // 2:
             self._room.clear()
@@ -147,13 +171,13 @@ class Stream:
 
     async def finish(self, bye: Bye | None, reason: str, timeout: float = 2.0) -> None:
         """Sends the heartbeats that are left and the last word, and closes. The pump must have ended. Never raises."""
-        left = list(self._queues[Priority.HEARTBEAT])[:16]
+        left = [part.body for part in self._queues[Priority.HEARTBEAT]][:16]
         if bye is not None:
             left.append(encode(bye))
         try:
             async with asyncio.timeout(timeout):
-                if left:
-                    await self._send(join(left))
+                for body in left:
+                    await self._send(join([body]))
                 await self._wire.close(reason)
         except (WireClosed, SlowPeer, TimeoutError):
             await self._wire.close(reason)
@@ -165,16 +189,20 @@ class Stream:
         now = self._clock.now()
         for rank, queue in self._queues.items():
             while queue:
-                part = queue[0]
-                if parts and (size + len(part) > FULL_FRAME or len(parts) >= SESSION.messages - 1):
+                part = queue[0].body
+                alone = queue[0].alone
+                if parts and (alone or size + len(part) > FULL_FRAME or len(parts) >= SESSION.messages - 1):
                     return parts, 0.0
                 wait = self._bucket.wait(len(part), rank, now)
                 if wait > 0:
                     return parts, 0.0 if parts else wait
                 self._bucket.take(len(part), now)
-                parts.append(queue.popleft())
+                queue.popleft()
+                parts.append(part)
                 size += len(part)
                 self._queued -= len(part)
+                if alone:
+                    return parts, 0.0
         if self._queued <= MAX_QUEUE // 2:
             self._room.set()
         return parts, 0.0

@@ -101,7 +101,12 @@ class ChildRows(Protocol):
     def by_name(self, name: str) -> Child | None:
         """The child of that exact name that is not retired."""
 
-    def by_fingerprint(self, fingerprint: bytes) -> Child | None: ...
+    def by_fingerprint(self, fingerprint: bytes) -> Child | None:
+        """The child with that key that is not retired."""
+
+    def banned(self, fingerprint: bytes) -> Child | None:
+        """A child with that key that is banned, retired or not: a ban outlives the row's use."""
+
     def page(self, after: ZoneCode | None, limit: int) -> Sequence[Child]: ...
     def put(self, child: Child) -> None:
         """Raises Conflict("name-taken") or Conflict("key-taken") when another row that is not retired has it."""

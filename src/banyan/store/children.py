@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from banyan.core.errors import Conflict
 from banyan.core.ids import ZoneCode, code_text
-from banyan.core.zone import Child, ChildState
+from banyan.core.zone import Admin, Child, ChildState
 from banyan.store import tables
 from banyan.store.rows import Codec, Put, page_limit
 
@@ -19,6 +19,7 @@ _LISTED = _T.c.state != ChildState.RETIRED.value
 _GET = _CODEC.select().where(_T.c.code == bindparam("code"))
 _BY_NAME = _CODEC.select().where(_T.c.name == bindparam("name"), _LISTED)
 _BY_FINGERPRINT = _CODEC.select().where(_T.c.fingerprint == bindparam("fingerprint"), _LISTED)
+_BANNED = _CODEC.select().where(_T.c.fingerprint == bindparam("fingerprint"), _T.c.admin == Admin.BANNED.value).limit(1)
 _PAGE = _CODEC.select().where(_T.c.code > bindparam("after")).order_by(_T.c.code).limit(bindparam("limit"))
 _COUNT = select(func.count()).select_from(_T)
 _COUNT_STATE = _COUNT.where(_T.c.state == bindparam("state"))
@@ -40,6 +41,11 @@ class SqlChildren:
     def by_fingerprint(self, fingerprint: bytes) -> Child | None:
         """The child with that key that is not retired."""
         row = self._connection.execute(_BY_FINGERPRINT, {"fingerprint": fingerprint}).first()
+        return None if row is None else _CODEC.record(row)
+
+    def banned(self, fingerprint: bytes) -> Child | None:
+        """A child with that key that is banned, retired or not."""
+        row = self._connection.execute(_BANNED, {"fingerprint": fingerprint}).first()
         return None if row is None else _CODEC.record(row)
 
     def page(self, after: ZoneCode | None, limit: int) -> Sequence[Child]:

@@ -123,6 +123,8 @@ children = Table(
 # A retired child's code is a tombstone; its name and key may be taken again.
 _LISTED = text("state <> 'retired'")
 Index("children_name", children.c.name, unique=True, sqlite_where=_LISTED, postgresql_where=_LISTED)
+_BANNED = children.c.admin == "banned"
+Index("children_banned", children.c.fingerprint, sqlite_where=_BANNED, postgresql_where=_BANNED)
 Index("children_fingerprint", children.c.fingerprint, unique=True, sqlite_where=_LISTED, postgresql_where=_LISTED)
 
 streams = Table(

@@ -35,6 +35,8 @@ _ENTRY = msgspec.msgpack.Decoder(Entry)
 # Rows read, and digests written, in one unit.
 PAGE = 1000
 FLUSH = 500
+# Zones remembered as refused; one beyond comes back with its carrier's next whole lineage.
+MAX_REFUSED = 10_000
 
 
 @dataclass(slots=True)
@@ -43,7 +45,7 @@ class Live:
 
     `heard`: when its last word came. `granted` and `terms`: when we last acknowledged it, and what was
     granted then. `entry`, `signature`: its lineage entry as it signed it, and its signature with our
-    vouching. `unwritten`: its digest is newer than the one in the store.
+    vouching. `unwritten`: its digest is newer than the one in the store. `again`: its lineage is to be sent anew.
     """
 
     child: Child
@@ -57,6 +59,7 @@ class Live:
     racks: int = 0
     condition: Condition = Condition.AVAILABLE
     unwritten: bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class Roster:
         self._members = members
         self._streams = streams
         self._locks: dict[ZoneCode, asyncio.Lock] = {}
+        self._refused: dict[ZoneCode, set[ZoneCode]] = {}
 
     # --- start ----------------------------------------------------------------------------------
 
@@ -202,6 +206,23 @@ class Roster:
         for one in gone:
             self._tree.remove(one)
         self._streams.drop_rows(gone)
+        self._free(gone)
+
+    def keep_refused(self, carrier: ZoneCode, codes: Iterable[ZoneCode]) -> None:
+        """Notes zones that this child reported and that may not be there: somebody else's, so far."""
+        for code in codes:
+            if len(self._refused) < MAX_REFUSED or code in self._refused:
+                self._refused.setdefault(code, set()).add(carrier)
+
+    def _free(self, codes: Iterable[ZoneCode]) -> None:
+        """Zones that left their place here: whoever was refused with one of them is asked again."""
+        for code in codes:
+            for carrier in self._refused.pop(code, ()):
+                live = self.live.get(carrier)
+                if live is not None:
+                    known = live.inbox.known
+                    live.inbox = Inbox(carrier, known.digest, 0, known.ledger)
+                    live.again = True
 
     def held_uses(self, live: Live) -> set[Project]:
         return self._streams.uses.held(live.child.code)
@@ -231,6 +252,7 @@ class Roster:
         self._streams.drop_rows([code, *below])
         self._streams.replace_uses(code, ())
         self._members.drop_child(code)
+        self._free([code, *below])
 
     async def cut(self, code: ZoneCode, why: str, text: str, retry_after: float | None = None) -> None:
         """Ends a child's session, if it has one, with an error's code and text. None: it shall not come back."""

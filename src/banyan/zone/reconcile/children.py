@@ -43,7 +43,7 @@ from banyan.trust.authority import issue_child
 from banyan.trust.chain import check_expiry, standing, time_proof, verify_child
 from banyan.trust.enrol import Admit, Neighbours, Request, Standing, check_renewal, check_request, decide
 from banyan.trust.keys import fingerprint
-from banyan.trust.lineage import judge_rows
+from banyan.trust.lineage import RefusedRow, sift_rows
 from banyan.trust.marks import EpochVerdict, MarkVerdict, judge_epoch, judge_marks
 from banyan.trust.rotation import bundle
 from banyan.trust.session import Session
@@ -165,7 +165,7 @@ class Children:
             verified = verify(request.evidence, context)
             here = Neighbours(
                 unit.children.by_name(request.name),
-                unit.children.by_fingerprint(request.fingerprint),
+                unit.children.banned(request.fingerprint) or unit.children.by_fingerprint(request.fingerprint),
                 unit.children.get(request.code),
                 above,
                 through,
@@ -249,7 +249,7 @@ class Children:
         if self._own.row.restored_at is None:
             await self._own.raise_epoch(
                 f"child {code_text(hello.code)} has seen epoch {hello.epoch} and this zone holds {held}: this zone was "
-                "restored from an earlier state. Codes made before are refused until `banyan release`"
+                "restored from an earlier state. Codes made before are refused for good; look, then `banyan release`"
             )
         return True
 
@@ -293,7 +293,11 @@ class Children:
         if isinstance(report, Beat):
             if live.child.health in (Health.SUSPECT, Health.LOST):
                 await self._heard(live, live.condition, live.child.health_reason)
-            _, due = self._grant(live)
+            grant, due = self._grant(live)
+            if live.again:
+                # Rows that were refused here may be right now; only an Ack can ask for them.
+                live.again = False
+                return Ack(report.seq, grant, live.inbox.known, resend=True)
             return BeatAck(report.seq, due)
         if report.condition == LEAVING:
             await self._left(live)
@@ -372,7 +376,7 @@ class Children:
         step = live.inbox.lineage(delta, self._roster.held(code))
         if step is None:
             return False
-        rows = judge_rows(
+        sifted = sift_rows(
             step.put,
             child=live.child,
             own=self._own.code,
@@ -384,14 +388,39 @@ class Children:
         )
 
         def keep(unit: Unit) -> None:
-            unit.lineage.put(code, rows)
+            unit.lineage.put(code, sifted.kept)
             unit.lineage.delete(code, step.drop)
             unit.streams.put_generations(code, step.stored, unit.streams.generations(code)[1])
 
         await self._store.write("parent.lineage", keep)
         live.inbox.accept_lineage(step)
-        self._roster.keep_rows(live, rows, step.drop)
+        self._roster.keep_rows(live, sifted.kept, step.drop)
+        self._roster.keep_refused(code, [one.row.code for one in sifted.refused])
+        await self._note_rows(live, sifted.refused)
         return True
+
+    async def _note_rows(self, live: Live, refused: tuple[RefusedRow, ...]) -> None:
+        """Zones below a child that may not be there leave a journal line each, within the budget for strangers."""
+        now = self._clock.now()
+        events = [
+            self._own.event(
+                "lineage-refused",
+                one.row.name[:63],
+                one.error.text,
+                Caller(f"zone:{live.child.name}", Role.VIEWER, self._own.code),
+                "refused",
+                code=one.error.code,
+            )
+            for one in refused
+            if self.refusals.may_write(now)
+        ]
+
+        def note(unit: Unit) -> None:
+            for event in events:
+                self._own.write(unit, event)
+
+        if events:
+            await self._store.write("parent.lineage-refused", note)
 
     async def _progress(self, live: Live, report: Report) -> None:
         """Moves the enrolment on, one durable step after another, as far as the report allows."""

@@ -84,6 +84,8 @@ def upgrade() -> None:
         sa.Column("certificate_until", sa.Double(), nullable=True),
         sa.PrimaryKeyConstraint("code"),
     )
+    banned = sa.text("admin = 'banned'")
+    op.create_index("children_banned", "children", ["fingerprint"], sqlite_where=banned, postgresql_where=banned)
     op.create_index(
         "children_fingerprint", "children", ["fingerprint"], unique=True, sqlite_where=listed, postgresql_where=listed
     )

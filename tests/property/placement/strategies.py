@@ -8,20 +8,26 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from banyan.core.host import Host
-from banyan.core.resources import Amount, ResourceClass, Shape
+from banyan.core.resources import VCPU, Amount, ResourceClass, Shape
 from tests.property.core.strategies import CLASSES, TRAITS
 
 small = st.integers(0, 40)
 ids = st.sampled_from([f"h{n}" for n in range(8)])
+mostly = st.sampled_from([True, True, True, False])
+amounts = st.builds(Amount, small, st.integers(20, 40), small)
 hosts = st.builds(
     Host,
     ids,
     st.just("host"),
-    st.dictionaries(st.sampled_from(CLASSES), st.builds(Amount, small, small, small), max_size=4),
-    up=st.booleans(),
-    disabled=st.booleans(),
+    st.builds(
+        lambda cores, others: {VCPU: cores, **others},
+        amounts,
+        st.dictionaries(st.sampled_from(CLASSES), amounts, max_size=3),
+    ),
+    up=mostly,
+    disabled=mostly.map(lambda usual: not usual),
     traits=st.frozensets(st.sampled_from(TRAITS)),
-    offered=st.booleans(),
+    offered=mostly,
 )
 ceilings: st.SearchStrategy[Mapping[ResourceClass, int]] = st.dictionaries(st.sampled_from(CLASSES), small, max_size=2)
 
@@ -34,6 +40,7 @@ class Used:
 
 events = st.lists(
     st.one_of(hosts, ids, st.builds(Used, ids, st.dictionaries(st.sampled_from(CLASSES), small, max_size=2))),
+    min_size=4,
     max_size=30,
 )
 

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from banyan.core.digest import flatten, unflatten
 from banyan.core.host import Host
-from banyan.core.resources import Amount, ResourceClass, Shape, add_amounts
+from banyan.core.resources import VCPU, Amount, ResourceClass, Shape, add_amounts, shape
 from banyan.placement.columns import Columns
 from banyan.placement.fold import Fold
 from tests.property.core.strategies import shapes
 from tests.property.placement.strategies import Used, ceilings, events, fits_by_hand, hosts
+
+ONE_CORE = shape({VCPU: 1})
 
 
 def happen(columns: Columns, rack: dict[str, Host], event: Host | str | Used) -> None:
@@ -48,11 +50,13 @@ def test_a_repaired_fold_equals_the_count_on_paper(
     wanted: list[Shape], what: list[Host | str | Used], every: int
 ) -> None:
     columns, rack = Columns(), {}
+    wanted = [*wanted, ONE_CORE]
     fold = Fold(columns, wanted)
     for number, event in enumerate(what):
         happen(columns, rack, event)
         if number % every == 0:
             fold.refresh()
+            assert fold.fits().get(ONE_CORE.key, 0) == fits_by_hand(rack.values(), ONE_CORE)
     offered, rest = fold.sums()
     by_hand = {one.key: fits_by_hand(rack.values(), one) for one in wanted}
     assert offered.fits == {key: n for key, n in sorted(by_hand.items()) if n}

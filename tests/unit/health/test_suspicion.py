@@ -67,7 +67,10 @@ def test_a_judge_that_slept_gives_a_full_term() -> None:
     # The machine was suspended: boot time jumped, frames of the children lie unread in the sockets.
     judge = Judge(Mono(0.0)).woke(Mono(START + 6.0), Mono(START + 600.0))
     assert verdict(START + 600.0, judge).health is Health.ALIVE
-    assert verdict(START + 600.0, Judge(Mono(0.0))).health is Health.LOST
+    assert verdict(START + 600.0 + 8.9, judge).health is Health.ALIVE
+    # A term, and no more: one that is silent from then on is late in its usual time.
+    assert verdict(START + 600.0 + 9.0, judge).health is Health.SUSPECT
+    assert verdict(START + 600.0, AWAKE).health is Health.LOST
 
 
 def test_a_judge_that_lags_widens_its_deadlines() -> None:

@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MARKS = {"gap": "not done yet", "not-offered": "not offered", "stand-in": "stands in for a real part"}
 LEFT_OUT = "left out of the tests"
 
-_COMMENT = re.compile(r"(?:#|<!--|//|--)\s*(" + "|".join(MARKS) + r"):\s*(.+?)\s*(?:-->)?$", re.MULTILINE)
+# A text that begins with "…" speaks of the mark itself, as documents do.
+_COMMENT = re.compile(r"(?:#|<!--|//|--)\s*(" + "|".join(MARKS) + r"):\s*(?!…)(.+?)\s*(?:-->)?$", re.MULTILINE)
 _PYTEST = {"skip", "skipif", "xfail", "importorskip", "skipIf", "skipUnless", "expectedFailure"}
 _TEXT = {".py", ".md", ".toml", ".sh", ".yaml", ".yml", ".sql", ".service", ""}
 _GENERATED = "docs/generated/"

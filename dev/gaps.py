@@ -21,7 +21,7 @@ MARKS = {"gap": "not done yet", "not-offered": "not offered", "stand-in": "stand
 LEFT_OUT = "left out of the tests"
 
 # A text that begins with "…" speaks of the mark itself, as documents do.
-_COMMENT = re.compile(r"(?:#|<!--|//|--)\s*(" + "|".join(MARKS) + r"):\s*(?!…)(.+?)\s*(?:-->)?$", re.MULTILINE)
+_COMMENT = re.compile(r"(?:#|<!--|//|--)\s*(" + "|".join(MARKS) + r"):\s*(?![\s…])(.+?)\s*(?:-->)?$", re.MULTILINE)
 _PYTEST = {"skip", "skipif", "xfail", "importorskip", "skipIf", "skipUnless", "expectedFailure"}
 _TEXT = {".py", ".md", ".toml", ".sh", ".yaml", ".yml", ".sql", ".service", ""}
 _GENERATED = "docs/generated/"

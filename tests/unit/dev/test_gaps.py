@@ -32,7 +32,13 @@ def test_other_things_called_skip_are_none() -> None:
 
 
 def test_marks_in_comments_are_found() -> None:
-    text = "x = 1  # gap: no retries yet\n# stand-in: a file for the bus\n<!-- not-offered: IPv4 only -->\n# a gap: no\n`# gap: …` is how"
+    text = """
+x = 1  # gap: no retries yet
+# stand-in: a file for the bus
+<!-- not-offered: IPv4 only -->
+# a gap: no
+`# gap: …` is how it is written
+"""
     assert [(gap.kind, gap.what) for gap in marked(text, "x.py")] == [
         ("not done yet", "no retries yet"),
         ("stands in for a real part", "a file for the bus"),

@@ -16,7 +16,7 @@ from banyan.store.sightings import Sightings
 
 _T = tables.guests
 _P = tables.catalogue
-_ROWS = Sightings(_T)
+SIGHTINGS = Sightings(_T, tables.guest_scans)
 _BY_STATE = (
     select(_T.c.state, _T.c.offered, func.count())
     .where(_T.c.rack == bindparam("rack"))
@@ -56,14 +56,14 @@ class SqlGuests:
         self._connection = connection
 
     def page(self, rack: RackCode, after: str | None, limit: int) -> Sequence[Guest]:
-        return [_guest(row) for row in _ROWS.page(self._connection, rack, after, limit)]
+        return [_guest(row) for row in SIGHTINGS.page(self._connection, rack, after, limit)]
 
     def put(self, rack: RackCode, scan: int, guests: Iterable[Guest]) -> None:
         for batch in batches(guests):
-            _ROWS.record(self._connection, rack, scan, [_row(rack, scan, guest) for guest in batch])
+            SIGHTINGS.record(self._connection, rack, scan, [_row(rack, guest) for guest in batch])
 
     def sweep(self, rack: RackCode, scan: int) -> int:
-        return _ROWS.sweep(self._connection, rack, scan)
+        return SIGHTINGS.sweep(self._connection, rack, scan)
 
     def count_by_state(self, rack: RackCode) -> Mapping[tuple[str, bool], int]:
         rows = self._connection.execute(_BY_STATE, {"rack": rack})
@@ -78,12 +78,11 @@ class SqlGuests:
         ]
 
 
-def _row(rack: RackCode, scan: int, g: Guest) -> tuple[object, ...]:
-    """In the order of tables.guests."""
+def _row(rack: RackCode, g: Guest) -> tuple[object, ...]:
+    """In the order of tables.guests, after its number."""
     return (
         rack,
         g.id,
-        scan,
         storable(g.name),
         g.project,
         g.state.value,

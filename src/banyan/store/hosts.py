@@ -13,7 +13,7 @@ from banyan.store import tables
 from banyan.store.bulk import batches, storable
 from banyan.store.sightings import Sightings
 
-_ROWS = Sightings(tables.hosts)
+SIGHTINGS = Sightings(tables.hosts, tables.host_scans)
 # The same host gives the same bytes, whatever order its sets and maps iterate in.
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 _DECODER = msgspec.msgpack.Decoder(Host)
@@ -24,15 +24,15 @@ class SqlHosts:
         self._connection = connection
 
     def page(self, rack: RackCode, after: str | None, limit: int) -> Sequence[Host]:
-        return [_DECODER.decode(row.content) for row in _ROWS.page(self._connection, rack, after, limit)]
+        return [_DECODER.decode(row.content) for row in SIGHTINGS.page(self._connection, rack, after, limit)]
 
     def put(self, rack: RackCode, scan: int, hosts: Iterable[Host]) -> None:
         for batch in batches(hosts):
-            rows = [(rack, host.id, scan, storable(host.name), _ENCODER.encode(host)) for host in batch]
-            _ROWS.record(self._connection, rack, scan, rows)
+            rows = [(rack, host.id, storable(host.name), _ENCODER.encode(host)) for host in batch]
+            SIGHTINGS.record(self._connection, rack, scan, rows)
 
     def sweep(self, rack: RackCode, scan: int) -> int:
-        return _ROWS.sweep(self._connection, rack, scan)
+        return SIGHTINGS.sweep(self._connection, rack, scan)
 
     def count(self, rack: RackCode) -> int:
-        return _ROWS.count(self._connection, rack)
+        return SIGHTINGS.count(self._connection, rack)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete
 
 from banyan.core.ids import RackCode
 from banyan.core.rack import Rack
-from banyan.store import tables
+from banyan.store import guests, hosts, tables
 from banyan.store.rows import Codec, Put
 
 _T = tables.racks
@@ -18,8 +18,6 @@ _GET = _CODEC.select().where(_T.c.code == bindparam("rack"))
 _PUT = Put(_T)
 _DELETE = (
     delete(_T).where(_T.c.code == bindparam("rack")),
-    delete(tables.hosts).where(tables.hosts.c.rack == bindparam("rack")),
-    delete(tables.guests).where(tables.guests.c.rack == bindparam("rack")),
     delete(tables.catalogue).where(tables.catalogue.c.rack == bindparam("rack")),
 )
 
@@ -43,3 +41,5 @@ class SqlRacks:
         """The rack, its hosts, guests and catalogue."""
         for statement in _DELETE:
             self._connection.execute(statement, {"rack": code})
+        hosts.SIGHTINGS.forget(self._connection, code)
+        guests.SIGHTINGS.forget(self._connection, code)

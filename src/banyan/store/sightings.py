@@ -1,7 +1,7 @@
-"""How a scan is recorded: rows that carry the number of the scan that last saw them (mission A5).
+"""How a scan is recorded: rows, and beside them the number of the scan that last saw each (mission A5).
 
-Hosts and guests share it. What did not change has only its scan number rewritten, in one statement per
-1,000 rows and without touching an index; what is new or changed is upserted; `sweep` drops the unseen.
+Hosts and guests share it. A row keeps the number `n` under which it was first written; what did not change is not
+written again, only its entry among the scans is; `sweep` drops what the scan did not see. See tables.py for why.
 """
 
 from __future__ import annotations
@@ -9,58 +9,79 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, bindparam, delete, func, select, tuple_, update
+from sqlalchemy import Connection, Row, Table, bindparam, delete, func, select, tuple_
 
 from banyan.core.ids import RackCode
 from banyan.store.bulk import BulkPut
 from banyan.store.rows import page_limit
 
-# (rack, id, scan, …): the columns of a table of sightings begin so.
-_SCAN = 2
+# The columns of a table of sightings begin with n, rack, id, name.
+_N, _ID = 0, 2
+
+_RESERVE = {
+    "sqlite": "INSERT INTO sequences (name, value) VALUES (?, ?) "
+    "ON CONFLICT (name) DO UPDATE SET value = sequences.value + excluded.value RETURNING value",
+    "postgresql": "INSERT INTO sequences (name, value) VALUES (%s, %s) "
+    "ON CONFLICT (name) DO UPDATE SET value = sequences.value + excluded.value RETURNING value",
+}
 
 
 class Sightings:
-    """The statements over one table whose columns begin with rack, id, scan, name."""
+    """The statements over `rows`, and over `scans`, which says when each was last seen."""
 
-    def __init__(self, table: Table) -> None:
-        c = table.c
-        self._columns = list(c)
-        ids = c.id.in_(bindparam("ids", expanding=True))
-        self._known = select(*self._columns).where(c.rack == bindparam("of"), ids)
-        self._touch = update(table).where(c.rack == bindparam("of"), ids).values(scan=bindparam("seen"))
-        self._put = BulkPut(table)
-        self._sweep = delete(table).where(c.rack == bindparam("rack"), c.scan != bindparam("scan"))
-        self._count = select(func.count()).select_from(table).where(c.rack == bindparam("rack"))
+    def __init__(self, rows: Table, scans: Table) -> None:
+        c, s = rows.c, scans.c
+        self._name = rows.name
+        self._known = select(rows).where(c.rack == bindparam("of"), c.id.in_(bindparam("ids", expanding=True)))
+        self._put = BulkPut(rows)
+        self._see = BulkPut(scans)
+        unseen = (s.rack == bindparam("of"), s.scan != bindparam("seen"))
+        self._sweep = (
+            delete(rows).where(c.n.in_(select(s.n).where(*unseen))),
+            delete(scans).where(*unseen),
+        )
+        self._forget = (delete(rows).where(c.rack == bindparam("of")), delete(scans).where(s.rack == bindparam("of")))
+        self._count = select(func.count()).select_from(scans).where(s.rack == bindparam("of"))
         self._page = (
-            select(*self._columns)
-            .where(c.rack == bindparam("rack"), tuple_(c.name, c.id) > tuple_(bindparam("name"), bindparam("id")))
+            select(rows)
+            .where(c.rack == bindparam("of"), tuple_(c.name, c.id) > tuple_(bindparam("name"), bindparam("id")))
             .order_by(c.name, c.id)
             .limit(bindparam("limit"))
         )
 
-    def record(self, connection: Connection, rack: RackCode, scan: int, rows: Sequence[tuple[object, ...]]) -> None:
-        """`rows` in the order of the table's columns; at most bulk.BATCH of them."""
-        bound = {"of": rack, "ids": [row[1] for row in rows]}
-        known = {row[1]: tuple(row) for row in connection.execute(self._known, bound)}
-        fresh, same = [], []
-        for row in rows:
-            old = known.get(row[1])
-            if old is not None and old[_SCAN + 1 :] == row[_SCAN + 1 :]:
-                same.append(row[1])
-            else:
-                fresh.append(row)
-        if same:
-            connection.execute(self._touch, {"of": rack, "ids": same, "seen": scan})
-        self._put(connection, fresh)
+    def record(self, connection: Connection, rack: RackCode, scan: int, seen: Sequence[tuple[object, ...]]) -> None:
+        """`seen`: rows in the order of the table's columns, without the first; at most bulk.BATCH of them."""
+        wanted = {row[_ID - 1]: row for row in seen}
+        bound = {"of": rack, "ids": list(wanted)}
+        known = {row[_ID]: tuple(row) for row in connection.execute(self._known, bound)}
+        numbers = {id_: row[_N] for id_, row in known.items()}
+        new = [id_ for id_ in wanted if id_ not in known]
+        numbers.update(zip(new, self._reserve(connection, len(new)), strict=True))
+        changed = [(numbers[id_], *row) for id_, row in wanted.items() if id_ not in known or known[id_][1:] != row]
+        self._put(connection, changed)
+        self._see(connection, sorted((rack, numbers[id_], scan) for id_ in wanted))
 
     def sweep(self, connection: Connection, rack: RackCode, scan: int) -> int:
-        return connection.execute(self._sweep, {"rack": rack, "scan": scan}).rowcount
+        swept = [connection.execute(statement, {"of": rack, "seen": scan}).rowcount for statement in self._sweep]
+        return swept[0]
+
+    def forget(self, connection: Connection, rack: RackCode) -> None:
+        for statement in self._forget:
+            connection.execute(statement, {"of": rack})
 
     def count(self, connection: Connection, rack: RackCode) -> int:
-        return int(connection.execute(self._count, {"rack": rack}).scalar_one())
+        return int(connection.execute(self._count, {"of": rack}).scalar_one())
 
     def page(self, connection: Connection, rack: RackCode, after: str | None, limit: int) -> Sequence[Row[Any]]:
         """Whole rows by (name, id); `after` is "name\\x00id". Their values are typed by the table only."""
         name, _, id_ = (after or "").partition("\x00")
-        bound = {"rack": rack, "name": name, "id": id_, "limit": page_limit(limit)}
+        bound = {"of": rack, "name": name, "id": id_, "limit": page_limit(limit)}
         return connection.execute(self._page, bound).all()
+
+    def _reserve(self, connection: Connection, count: int) -> range:
+        """Numbers that no row of this table ever had."""
+        if count == 0:
+            return range(0)
+        statement = _RESERVE[connection.dialect.name]
+        last = int(connection.exec_driver_sql(statement, (self._name, count)).scalar_one())
+        return range(last - count + 1, last + 1)

@@ -179,25 +179,36 @@ racks = Table(
     Column("facts", Text, nullable=False),
 )
 
-# `scan` is in no index: a scan that finds nothing new rewrites one number per row, and no index.
+# Hosts and guests are numbered as they are first seen, and stored in that order: a bottom's random ids would
+# spread each batch over the whole table. Which scan last saw a row stands apart, in a table so narrow that a scan
+# that finds nothing new writes 20 bytes per guest and not the guests (measured: 0.1 MB against 5.8 MB per 1,000).
 hosts = Table(
     "hosts",
     metadata,
-    Column("rack", Code, primary_key=True),
-    Column("id", Text, primary_key=True),
-    Column("scan", BigInteger, nullable=False),
+    Column("n", Number, primary_key=True, autoincrement=False),
+    Column("rack", Code, nullable=False),
+    Column("id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("content", LargeBinary, nullable=False),
+    Index("hosts_id", "rack", "id", unique=True),
     Index("hosts_name", "rack", "name", "id"),
+)
+
+host_scans = Table(
+    "host_scans",
+    metadata,
+    Column("rack", Code, primary_key=True),
+    Column("n", BigInteger, primary_key=True),
+    Column("scan", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
 
 guests = Table(
     "guests",
     metadata,
-    Column("rack", Code, primary_key=True),
-    Column("id", Text, primary_key=True),
-    Column("scan", BigInteger, nullable=False),
+    Column("n", Number, primary_key=True, autoincrement=False),
+    Column("rack", Code, nullable=False),
+    Column("id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("project", Text, nullable=False),
     Column("state", Text, nullable=False),
@@ -210,9 +221,18 @@ guests = Table(
     Column("native", Boolean, nullable=False),
     Column("move", BigInteger, nullable=False),
     Column("offered", Boolean, nullable=False),
+    Index("guests_id", "rack", "id", unique=True),
+    # Sums per state and project read the table: an index that holds them was measured to save nothing, and to cost
+    # a third of all writing.
     Index("guests_name", "rack", "name", "id"),
-    # Answers use_by_project and count_by_state without the table.
-    Index("guests_use", "rack", "project", "state", "offered", "vcpu", "memory_mib", "disk_gib"),
+)
+
+guest_scans = Table(
+    "guest_scans",
+    metadata,
+    Column("rack", Code, primary_key=True),
+    Column("n", BigInteger, primary_key=True),
+    Column("scan", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
 

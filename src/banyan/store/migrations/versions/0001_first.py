@@ -112,10 +112,18 @@ def upgrade() -> None:
     )
     op.create_index("codes_expires", "codes", ["expires"], unique=False)
     op.create_table(
+        "guest_scans",
+        sa.Column("rack", sa.BigInteger(), nullable=False),
+        sa.Column("n", sa.BigInteger(), nullable=False),
+        sa.Column("scan", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("rack", "n"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "guests",
+        sa.Column("n", NUMBER, autoincrement=False, nullable=False),
         sa.Column("rack", sa.BigInteger(), nullable=False),
         sa.Column("id", TEXT, nullable=False),
-        sa.Column("scan", sa.BigInteger(), nullable=False),
         sa.Column("name", TEXT, nullable=False),
         sa.Column("project", TEXT, nullable=False),
         sa.Column("state", TEXT, nullable=False),
@@ -128,23 +136,28 @@ def upgrade() -> None:
         sa.Column("native", sa.Boolean(), nullable=False),
         sa.Column("move", sa.BigInteger(), nullable=False),
         sa.Column("offered", sa.Boolean(), nullable=False),
-        sa.PrimaryKeyConstraint("rack", "id"),
-        sqlite_with_rowid=False,
+        sa.PrimaryKeyConstraint("n"),
     )
+    op.create_index("guests_id", "guests", ["rack", "id"], unique=True)
     op.create_index("guests_name", "guests", ["rack", "name", "id"], unique=False)
-    op.create_index(
-        "guests_use", "guests", ["rack", "project", "state", "offered", "vcpu", "memory_mib", "disk_gib"], unique=False
+    op.create_table(
+        "host_scans",
+        sa.Column("rack", sa.BigInteger(), nullable=False),
+        sa.Column("n", sa.BigInteger(), nullable=False),
+        sa.Column("scan", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("rack", "n"),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "hosts",
+        sa.Column("n", NUMBER, autoincrement=False, nullable=False),
         sa.Column("rack", sa.BigInteger(), nullable=False),
         sa.Column("id", TEXT, nullable=False),
-        sa.Column("scan", sa.BigInteger(), nullable=False),
         sa.Column("name", TEXT, nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=False),
-        sa.PrimaryKeyConstraint("rack", "id"),
-        sqlite_with_rowid=False,
+        sa.PrimaryKeyConstraint("n"),
     )
+    op.create_index("hosts_id", "hosts", ["rack", "id"], unique=True)
     op.create_index("hosts_name", "hosts", ["rack", "name", "id"], unique=False)
     op.create_table(
         "journal",

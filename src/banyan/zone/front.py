@@ -6,19 +6,17 @@ carried to it hop by hop with the caller (`answer` is the other end of that). No
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from collections.abc import Mapping
+from dataclasses import replace
 
 import msgspec
 
 from banyan import __version__
 from banyan.core.digest import Digest, flatten, unflatten
-from banyan.core.errors import BadInput, BanyanError, Conflict, NotFound, Refused, Unreachable
+from banyan.core.errors import BadInput, Conflict
 from banyan.core.identity import Caller, Role
-from banyan.core.ids import ZoneCode, code_text, join_path
+from banyan.core.ids import code_text, join_path
 from banyan.core.messages import (
-    CallerInfo,
     CommandCall,
     CommandReply,
     Page,
@@ -29,8 +27,9 @@ from banyan.core.messages import (
 )
 from banyan.core.time import Mono, iso
 from banyan.core.zone import Health
-from banyan.zone import lists, present
+from banyan.zone import lists, present, zone_list
 from banyan.zone.authorise import below_issuer, check
+from banyan.zone.carry import Target, ask, beyond
 from banyan.zone.commands.access import within
 from banyan.zone.commands.zones import check_word
 from banyan.zone.tree import Node
@@ -57,17 +56,6 @@ MAX_NAMED = 100
 # How soon a follower of the journal sees a new line, seconds.
 FOLLOW = 0.5
 
-_SORTS = ("path", "used", "hosts", "servers", "as_of", "health")
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The zone that a person means: its code, whole path, and the direct child it is reached through."""
-
-    code: ZoneCode
-    path: str
-    via: Node | None
-
 
 class Front:
     """core: every public method authorises first. See zone/surface.py for what each takes and raises."""
@@ -87,7 +75,7 @@ class Front:
 
     async def refused(self, caller: Caller | None, address: str, what: str, error: str) -> None:
         zone = self._zone
-        if not zone.children.refusals.may_write(zone.clock.now()):
+        if not zone.admission.refusals.may_write(zone.clock.now()):
             return
         who = caller or Caller("stranger", Role.VIEWER, zone.own.code, address=address)
         event = zone.own.event("request-refused", what[:200], error[:500], who, "refused")
@@ -165,7 +153,7 @@ class Front:
         zone = self._zone
         digest = await self._digest(caller, target)
         names = tuple(
-            shown for shown, node in zone.tree.all() if self._unheard(node) and self._inside(shown, target.path)
+            shown for shown, node in zone.tree.all() if self._unheard(node) and zone_list.inside(shown, target.path)
         )
         return present.usage(digest, target.path, zone.own.wall(), names[:MAX_NAMED])
 
@@ -175,59 +163,33 @@ class Front:
             return zone.members.fold()
         if target.via.code == target.code:
             return zone.members.child_digest(target.code)
-        body = await self._ask(caller, target, "usage", msgspec.msgpack.encode(UsageQuery(self._beyond(target))))
+        body = await ask(
+            self._zone, caller, target, "usage", msgspec.msgpack.encode(UsageQuery(beyond(self._zone, target)))
+        )
         reply = msgspec.msgpack.decode(body, type=UsageReply)
         return unflatten(reply.counters)
 
     def _unheard(self, node: Node) -> bool:
         return self._zone.tree.effective(node).health in (Health.LOST, Health.SUSPECT)
 
-    @staticmethod
-    def _inside(path: str, subtree: str) -> bool:
-        return path.startswith(subtree + "/")
-
     async def zones(
         self, caller: Caller, path: str, filters: Mapping[str, str], sort: str, marker: str, limit: int
     ) -> PageView:
         target = self._target(caller, path, Role.VIEWER)
         limit = lists.check_limit(limit)
+        key, turned = zone_list.check_sort(sort)
         tree = self._zone.tree
         views = [
             self._view(node)
             for shown, node in tree.all()
-            if self._inside(shown, target.path) and self._matches(tree.effective(node), filters)
+            if zone_list.inside(shown, target.path) and zone_list.matches(tree.effective(node), filters)
         ]
-        key = sort.removeprefix("-") or "path"
-        if key not in _SORTS:
-            raise BadInput("bad-sort", f"zones can be sorted by {', '.join(_SORTS)}, got {sort[:40]!r}")
-        if key != "path" or sort.startswith("-"):
-            views.sort(key=lambda view: _sort_key(view, key), reverse=sort.startswith("-"))
-        begin = _begin(views, marker)
+        if key != "path" or turned:
+            views.sort(key=lambda view: zone_list.sort_key(view, key), reverse=turned)
+        begin = zone_list.begin(views, marker)
         chosen = views[begin : begin + limit]
         more = chosen[-1].path if begin + limit < len(views) else ""
         return PageView(tuple(msgspec.Raw(msgspec.json.encode(view)) for view in chosen), more)
-
-    @staticmethod
-    def _matches(node: Node, filters: Mapping[str, str]) -> bool:
-        labels = dict(node.labels)
-        for key, wanted in filters.items():
-            match key:
-                case "health" | "state" | "admin" | "version":
-                    if str(getattr(node, key)) not in wanted.split(","):
-                        return False
-                case "name":
-                    if not fnmatchcase(node.name, wanted):
-                        return False
-                case _ if key.startswith("label."):
-                    if key[6:] not in labels or not fnmatchcase(labels[key[6:]], wanted):
-                        return False
-                case _:
-                    raise BadInput(
-                        "bad-filter",
-                        "zones can be filtered by health, state, admin, version, name and label.KEY, "
-                        f"not by {key[:40]!r}",
-                    )
-        return True
 
     def _view(self, node: Node) -> ZoneView:
         zone = self._zone
@@ -264,9 +226,9 @@ class Front:
 
     async def _page(self, caller: Caller, target: Target, query: PageQuery) -> Page:
         if target.via is not None:
-            beyond = msgspec.structs.replace(query, target=self._beyond(target))
+            further = msgspec.structs.replace(query, target=beyond(self._zone, target))
             return msgspec.msgpack.decode(
-                await self._ask(caller, target, "page", msgspec.msgpack.encode(beyond)), type=Page
+                await ask(self._zone, caller, target, "page", msgspec.msgpack.encode(further)), type=Page
             )
         zone = self._zone
         filters = dict(query.filters)
@@ -335,8 +297,8 @@ class Front:
             at = parent.parent_name if parent is not None and parent.parent_name else "no parent of its own"
             raise Conflict("own-zone", f"{target.path} is this zone itself, which has {at}; say this at its parent")
         if target.via.code != target.code or name == "zone.rescan":
-            call = CommandCall(name, self._beyond(target), dict(arguments))
-            body = await self._ask(caller, target, "command", msgspec.msgpack.encode(call))
+            call = CommandCall(name, beyond(self._zone, target), dict(arguments))
+            body = await ask(self._zone, caller, target, "command", msgspec.msgpack.encode(call))
             return msgspec.json.decode(msgspec.msgpack.decode(body, type=CommandReply).body, type=ZoneView)
         before = zone.tree.get(target.code)
         await zone.words.apply(caller, name, target.code, arguments)
@@ -445,33 +407,7 @@ class Front:
             await self._zone.leave(caller)
         return PageView(tuple(msgspec.Raw(msgspec.json.encode(row)) for row in rows))
 
-    # --- carried further ------------------------------------------------------------------------
-
-    def _beyond(self, target: Target) -> str:
-        """The target's path relative to the direct child it is reached through."""
-        assert target.via is not None
-        return target.path.removeprefix(self._zone.tree.path_of(target.via.code)).strip("/")
-
-    async def _ask(self, caller: Caller, target: Target, verb: str, body: bytes) -> bytes:
-        """Asks the direct child on the way to the target. Raises what it answers, or Unreachable."""
-        assert target.via is not None
-        zone = self._zone
-        live = zone.roster.live.get(target.via.code)
-        session = None if live is None else live.session
-        if session is None:
-            raise Unreachable(
-                "member-unreachable",
-                f"{zone.tree.path_of(target.via.code)} has no session now, so {target.path} cannot be asked; "
-                "nothing was done",
-                transient=True,
-            )
-        info = CallerInfo(
-            caller.subject, int(caller.role), caller.issuer, caller.under, caller.token, caller.address, caller.request
-        )
-        answer = await session.request(verb, body, info, zone.settings.replies)
-        if answer.error:
-            raise _as_error(answer.status, answer.error, answer.text)
-        return answer.body
+    # --- asked from above ---------------------------------------------------------------------
 
     async def answer(self, request: Request, caller: Caller) -> bytes:
         """A parent's request, for this zone or one below. Bodies as in core/messages.py."""
@@ -508,33 +444,3 @@ class Front:
             self._journal_number = 0 if last is None else last.number
             if self.journal_number() <= number:
                 await clock.sleep_until(Mono(clock.now() + FOLLOW))
-
-
-def _begin(views: Sequence[ZoneView], marker: str) -> int:
-    """Where the page after `marker` (the last path of the page before) begins."""
-    if not marker:
-        return 0
-    for index, view in enumerate(views):
-        if view.path == marker:
-            return index + 1
-    raise BadInput("bad-marker", "the zone that the marker names is no longer listed; begin again without marker")
-
-
-def _sort_key(view: ZoneView, key: str) -> tuple[bool, float | str, list[str]]:
-    """None sorts before all values; ties by path."""
-    value = {
-        "path": "",
-        "used": view.used_share,
-        "hosts": view.hosts,
-        "servers": view.servers,
-        "as_of": view.as_of,
-        "health": view.health,
-    }[key]
-    return value is not None, value if value is not None else 0, view.path.split("/")
-
-
-_BY_STATUS: Mapping[int, type[BanyanError]] = {400: BadInput, 403: Refused, 404: NotFound, 409: Conflict}
-
-
-def _as_error(status: int, code: str, text: str) -> BanyanError:
-    return _BY_STATUS.get(status, Unreachable)(code, text)

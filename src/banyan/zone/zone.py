@@ -31,6 +31,7 @@ from banyan.zone.commands.zones import ZoneWords
 from banyan.zone.loop import Activation, Loop
 from banyan.zone.members import Members
 from banyan.zone.own import Own, open_own
+from banyan.zone.reconcile.admission import Admission
 from banyan.zone.reconcile.certificates import Certificates
 from banyan.zone.reconcile.children import Children
 from banyan.zone.reconcile.health import HealthWatch
@@ -102,8 +103,11 @@ class Zone:
         self.members = Members(settings.shapes, self._members_changed)
         self.streams = Streams(own.code, first_generation(own.wall(), ids))
         self.roster = Roster(own, store, clock, settings.terms, self.tree, self.members, self.streams)
-        self.children = Children(own, store, clock, ids, settings, self.roster, self.tree, self.members, self.ancestors)
-        self.certificates = Certificates(own, store, clock, ids, self.children)
+        self.admission = Admission(own, store, clock, ids, settings, self.roster, self.tree, self.ancestors)
+        self.children = Children(
+            own, store, clock, ids, settings, self.roster, self.tree, self.members, self.admission, self.ancestors
+        )
+        self.certificates = Certificates(own, store, clock, ids, self.admission)
         self.words = ZoneWords(own, self.roster)
         self.access = Access(own, store, ids, settings.addresses)
         self.answer: Answering = _not_ready
@@ -315,7 +319,7 @@ class Zone:
             "banyan_children": len(children),
             "banyan_sessions": sum(live.session is not None for live in children),
             "banyan_zones_below": len(self.tree),
-            "banyan_strangers_refused_total": self.children.refusals.total,
+            "banyan_strangers_refused_total": self.admission.refusals.total,
             "banyan_loop_lag_seconds": self.children.lag,
             "banyan_time_offset_seconds": self.own.row.time.offset,
         }

@@ -18,7 +18,7 @@ from banyan.trust.authority import LEAF_LIFE, SERIAL_SIZE, Issuer, issue_server
 from banyan.trust.certificate import read
 from banyan.trust.keys import SEED_SIZE, public_key
 from banyan.zone.own import Authority, Own, authority_key
-from banyan.zone.reconcile.children import Children
+from banyan.zone.reconcile.admission import Admission
 
 # The longest nap: a jump of the clock must not leave an expired certificate in use for longer.
 LOOK = 600.0
@@ -29,14 +29,14 @@ class Certificates:
 
     name = "certificates"
 
-    def __init__(self, own: Own, store: Store, clock: Clock, ids: Ids, children: Children) -> None:
+    def __init__(self, own: Own, store: Store, clock: Clock, ids: Ids, admission: Admission) -> None:
         self.credentials: Credentials | None = None
         self.changed: Callable[[], None] = lambda: None
         self._own = own
         self._store = store
         self._clock = clock
         self._ids = ids
-        self._children = children
+        self._admission = admission
         self._seed = Secret(ids.token(SEED_SIZE))
         self._jitter = ids.uniform(0.0, 1.0)
 
@@ -59,7 +59,7 @@ class Certificates:
         )
         chain = (self._own.authority.row.certificate,)
         self.credentials = Credentials(certificate, self._seed, chain)
-        self._children.server_certificate = certificate
+        self._admission.server_certificate = certificate
         self.changed()
 
     async def rotate(self, caller: Caller, *, leaked: bool) -> None:

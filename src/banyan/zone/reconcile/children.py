@@ -1,25 +1,22 @@
-"""A zone as the parent of many children: it lets them in, hears them, and keeps what they report.
+"""A zone as the parent of many children: it opens their sessions, hears them, and keeps what they report.
 
-Implements core.ports.ParentSide. Three rules. Nothing is written for a stranger but a counter and a
-rate-limited journal line. An acknowledgement means "received": lineage and ledger are stored before it,
-a digest may be lost at a crash and is then sent whole again. Every change of a child's row goes through
-`change`, under that child's lock, so that memory follows the store in the order of its commits.
+Implements core.ports.ParentSide; strangers are admission.py's. Two rules. An acknowledgement means "received":
+lineage and ledger are stored before it, a digest may be lost at a crash and is then sent whole again. Every change
+of a child's row is made under that child's lock (zone/roster.py), so that memory follows the store's order.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
 import structlog
 
-from banyan.core.errors import BanyanError, Refused
+from banyan.core.errors import Refused
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode, code_text, join_path
 from banyan.core.lineage import Delta
 from banyan.core.messages import (
-    PROTOCOL_CEILING,
     Ack,
     Admitted,
     Beat,
@@ -36,60 +33,30 @@ from banyan.core.messages import (
 )
 from banyan.core.ports import Clock, Ids, ParentSession, Peer, Store
 from banyan.core.records import Unit
-from banyan.core.time import Mono, Terms, Wall, iso
+from banyan.core.time import Terms, Wall, iso
 from banyan.core.zone import ENROLMENT, Child, ChildState, Condition, EnrolEvent, Health
-from banyan.trust.attest import Context, verify
-from banyan.trust.authority import issue_child
-from banyan.trust.chain import check_expiry, standing, time_proof, verify_child
-from banyan.trust.enrol import Admit, Neighbours, Request, Standing, check_renewal, check_request, decide
+from banyan.trust.chain import check_expiry, standing, verify_child
+from banyan.trust.enrol import check_renewal
 from banyan.trust.keys import fingerprint
 from banyan.trust.lineage import RefusedRow, sift_rows
 from banyan.trust.marks import EpochVerdict, MarkVerdict, judge_epoch, judge_marks
-from banyan.trust.rotation import bundle
-from banyan.trust.session import Session
 from banyan.zone.firm import firm
 from banyan.zone.inbox import use_changes
 from banyan.zone.members import Members
 from banyan.zone.own import Own
+from banyan.zone.reconcile.admission import Admission
 from banyan.zone.roster import Live, Roster
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.tree import Tree
 
 log = structlog.get_logger("banyan.children")
 
-# Refusals of strangers that are journalled in full, per minute; the rest is only counted.
-REFUSALS_PER_MINUTE = 10
-
 # A child's last word in its report's `condition`.
 LEAVING = "leaving"
 
 
-class Refusals:
-    """A budget of journal lines for strangers, so that what they cause is bounded."""
-
-    def __init__(self) -> None:
-        self.total = 0
-        self.unwritten = 0
-        self._minute = 0
-        self._written = 0
-
-    def may_write(self, now: Mono) -> bool:
-        self.total += 1
-        minute = int(now // 60)
-        if minute != self._minute:
-            self._minute, self._written = minute, 0
-        if self._written >= REFUSALS_PER_MINUTE:
-            self.unwritten += 1
-            return False
-        self._written += 1
-        return True
-
-
 class Children:
-    """core.ports.ParentSide for all children of this zone.
-
-    `server_certificate`: what our link listener shows now. `lag`: how late our own loop runs, seconds.
-    """
+    """core.ports.ParentSide for all children of this zone. `lag`: how late our own loop runs, seconds."""
 
     def __init__(
         self,
@@ -101,10 +68,9 @@ class Children:
         roster: Roster,
         tree: Tree,
         members: Members,
+        admission: Admission,
         ancestors: Callable[[], tuple[ZoneCode, ...]],
     ) -> None:
-        self.refusals = Refusals()
-        self.server_certificate = b""
         self.lag = 0.0
         self._own = own
         self._store = store
@@ -115,85 +81,15 @@ class Children:
         self._tree = tree
         self._members = members
         self._ancestors = ancestors
-        self._enrolling = asyncio.Lock()
+        self._admission = admission
 
     # --- opening --------------------------------------------------------------------------------
 
     async def welcome(self, greet: Greet, peer: Peer) -> Welcome:
-        leaf = peer.local or self.server_certificate
-        time_ms = round(self._own.wall() * 1000)
-        authority = self._own.authority
-        return Welcome(
-            version=min(PROTOCOL_CEILING, greet.ceiling),
-            code=self._own.code,
-            name=self._own.name,
-            time=time_ms,
-            nonce=self._ids.token(16),
-            chain=(leaf, authority.row.certificate),
-            bundle=self._crosses(),
-            proof=time_proof(authority.seed, nonce=greet.nonce, time_ms=time_ms, leaf=leaf),
-        )
+        return await self._admission.welcome(greet, peer)
 
     async def enrol(self, greet: Greet, welcome: Welcome, enrol: Enrol, peer: Peer) -> Admitted:
-        """Lets a stranger in, or refuses it; the same key with the same evidence converges."""
-        try:
-            child = await firm(self._admit(Session.of(greet, welcome, welcome.chain[0]), enrol, peer))
-        except BanyanError as error:
-            await self._note_refusal(enrol.name, peer, error)
-            raise
-        return Admitted(
-            certificate=self._certify(child.code, enrol.public_key),
-            bundle=self._bundle(),
-            name=child.name,
-            path=join_path(self._tree.path, child.name),
-            labels=dict(child.labels),
-            mode=child.mode,
-            quarantined=child.quarantined,
-        )
-
-    async def _admit(self, session: Session, ask: Enrol, peer: Peer) -> Child:
-        request = check_request(session, ask)
-        now = self._own.wall()
-        epoch = self._own.row.epoch
-        above = (self._own.code, *self._ancestors())
-        carrier = self._tree.get(request.code)
-        through = () if carrier is None or carrier.via == request.code else (self._tree.path_of(carrier.via),)
-        caller = Caller(f"zone:{request.name}", Role.VIEWER, self._own.code, address=peer.address)
-
-        def work(unit: Unit) -> tuple[Child, Standing]:
-            context = Context(session, request.public_key, unit.codes, unit.known_keys)
-            verified = verify(request.evidence, context)
-            here = Neighbours(
-                unit.children.by_name(request.name),
-                unit.children.banned(request.fingerprint) or unit.children.by_fingerprint(request.fingerprint),
-                unit.children.get(request.code),
-                above,
-                through,
-            )
-            admit = decide(verified, request, unit.rules.all(), here, now=now, epoch=epoch)
-            if admit.use is not None and not unit.codes.use(admit.use, request.fingerprint, now):
-                raise Refused(
-                    "code-used",
-                    f"join code {admit.use} was used by another key in this very moment; "
-                    "make a new one (`banyan code create`)",
-                )
-            kind, text = _ADMITTED[admit.standing]
-            child = admitted_child(admit, request, unit.children.get(admit.code), now)
-            unit.children.put(child)
-            if admit.standing is Standing.REPLACES:
-                unit.streams.forget(child.code)
-            self._own.write(unit, self._own.event(kind, child.name, text, caller, **_facts(child, admit)))
-            return child, admit.standing
-
-        # One at a time: names and keys are unique over all children, so no single child's lock would do.
-        async with self._enrolling:
-            child, stands = await self._store.write("parent.admitted", work)
-            async with self._roster.lock(child.code):
-                live = self._roster.took(child)
-            if stands is Standing.REPLACES:
-                self._roster.forget_reports(live)
-        await self._roster.cut(child.code, "replaced", "the zone enrolled anew", 0.0)
-        return child
+        return await self._admission.enrol(greet, welcome, enrol, peer)
 
     async def hello(self, hello: Hello, session: ParentSession) -> HelloAck:
         """Opens a session: certificate, row, marks, epoch; a new certificate when asked. All in one unit."""
@@ -236,7 +132,7 @@ class Children:
             name=child.name,
             path=join_path(self._tree.path, child.name),
             read_only=child.rolled_back,
-            certificate=b"" if renewed is None else self._certify(child.code, renewed),
+            certificate=b"" if renewed is None else self._admission.certify(child.code, renewed),
             ancestors=(self._own.code, *self._ancestors()),
         )
 
@@ -326,7 +222,7 @@ class Children:
             return replace(child, fingerprint=fingerprint(public), certificate_until=until)
 
         await self._roster.change(session.code, "parent.renewed", renewed)
-        return Renewed(self._certify(session.code, public), self._bundle())
+        return Renewed(self._admission.certify(session.code, public), self._admission.bundle())
 
     async def ended(self, session: ParentSession, reason: str) -> None:
         live = self._roster.live.get(session.code)
@@ -412,7 +308,7 @@ class Children:
                 code=one.error.code,
             )
             for one in refused
-            if self.refusals.may_write(now)
+            if self._admission.refusals.may_write(now)
         ]
 
         def note(unit: Unit) -> None:
@@ -482,72 +378,12 @@ class Children:
         )
         return grant, grant.report
 
-    def _certify(self, code: ZoneCode, public: bytes) -> bytes:
-        return issue_child(
-            self._own.issuer,
-            code,
-            public,
-            serial=self._own.serial(),
-            now=self._own.wall(),
-            lifetime=self._settings.certificate_life,
-        )
 
-    def _bundle(self) -> tuple[bytes, ...]:
-        """Our present CA's certificate, and the cross certificates that lead to it from older ones."""
-        return (self._own.authority.row.certificate, *self._crosses())
-
-    def _crosses(self) -> tuple[bytes, ...]:
-        return bundle([one.row for one in self._own.authorities], self._own.wall())
-
-    async def _note_refusal(self, name: str, peer: Peer, error: BanyanError) -> None:
-        """A stranger leaves a counter, and at most a few journal lines a minute."""
-        if not self.refusals.may_write(self._clock.now()):
-            return
-        shown = name[:63] if name.isprintable() else "(unprintable)"
-        caller = Caller("stranger", Role.VIEWER, self._own.code, address=peer.address)
-        event = self._own.event("join-refused", shown, error.text, caller, "refused", code=error.code)
-        await self._store.write("parent.refused", lambda unit: self._own.write(unit, event))
-
-
-_ADMITTED = {
-    Standing.NEW: ("child-admitted", "admitted by policy"),
-    Standing.AGAIN: ("child-admitted-again", "the same key asked again; nothing else changed"),
-    Standing.REPLACES: ("child-replaced", "a new key took the place of the old one, as was allowed"),
-}
 _STEPS = {
     ChildState.SCANNING: "its racks are being read",
     ChildState.COUNTING: "all its racks were read once",
     ChildState.READY: "it is in the totals",
 }
-
-
-def admitted_child(admit: Admit, request: Request, row: Child | None, now: Wall) -> Child:
-    """The child's row after its admission; `row` is the one it takes on, if any."""
-    if row is None:
-        row = Child(admit.code, admit.name, admit.fingerprint, joined_at=now)
-    else:
-        row = replace(row, state=ENROLMENT.after(row.state, EnrolEvent.JOINED_AGAIN), joined_at=now)
-    if admit.standing is Standing.REPLACES:
-        row = replace(row, rolled_back=False)
-    return replace(
-        row,
-        fingerprint=admit.fingerprint,
-        labels=dict(admit.labels),
-        mode=admit.mode,
-        quarantined=admit.quarantined,
-        version=request.version[:40],
-        mark=b"",
-    )
-
-
-def _facts(child: Child, admit: Admit) -> dict[str, str]:
-    return {
-        "code": code_text(child.code),
-        "verifier": admit.verifier,
-        "reference": admit.reference,
-        "rule": admit.rule,
-        "key": child.fingerprint.hex()[:16],
-    }
 
 
 def _condition(text: str) -> Condition:

@@ -1,0 +1,60 @@
+"""Asks the zone that a person means when it lies further down: hop by hop, with the caller.
+
+The direct child on the way is asked over its session; it does the same for the next. What it answers is believed as
+its own word. The other end is Front.answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from banyan.core.errors import BadInput, BanyanError, Conflict, NotFound, Refused, Unreachable
+from banyan.core.identity import Caller
+from banyan.core.ids import ZoneCode
+from banyan.core.messages import CallerInfo
+from banyan.zone.tree import Node
+from banyan.zone.zone import Zone
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The zone that a person means: its code, whole path, and the direct child it is reached through."""
+
+    code: ZoneCode
+    path: str
+    via: Node | None
+
+
+def beyond(zone: Zone, target: Target) -> str:
+    """The target's path relative to the direct child it is reached through."""
+    assert target.via is not None
+    return target.path.removeprefix(zone.tree.path_of(target.via.code)).strip("/")
+
+
+async def ask(zone: Zone, caller: Caller, target: Target, verb: str, body: bytes) -> bytes:
+    """Asks the direct child on the way to the target. Raises what it answers, or Unreachable."""
+    assert target.via is not None
+    live = zone.roster.live.get(target.via.code)
+    session = None if live is None else live.session
+    if session is None:
+        raise Unreachable(
+            "member-unreachable",
+            f"{zone.tree.path_of(target.via.code)} has no session now, so {target.path} cannot be asked; "
+            "nothing was done",
+            transient=True,
+        )
+    info = CallerInfo(
+        caller.subject, int(caller.role), caller.issuer, caller.under, caller.token, caller.address, caller.request
+    )
+    answer = await session.request(verb, body, info, zone.settings.replies)
+    if answer.error:
+        raise _as_error(answer.status, answer.error, answer.text)
+    return answer.body
+
+
+_BY_STATUS: Mapping[int, type[BanyanError]] = {400: BadInput, 403: Refused, 404: NotFound, 409: Conflict}
+
+
+def _as_error(status: int, code: str, text: str) -> BanyanError:
+    return _BY_STATUS.get(status, Unreachable)(code, text)

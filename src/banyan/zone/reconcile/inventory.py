@@ -52,7 +52,7 @@ class InventorySettings:
     deadline: float = 900.0
     failures: int = 2
     ceiling: Mapping[ResourceClass, int] | None = None
-    batch: int = 1_000
+    batch: int = 500
 
 
 class Inventory:

@@ -6,7 +6,7 @@ carried to it hop by hop with the caller (`answer` is the other end of that). No
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -52,6 +52,9 @@ from banyan.zone.zone import Zone
 
 # Names of unknown zones that a usage view lists.
 MAX_NAMED = 100
+
+# Zones looked at before the loop gets a turn.
+TURN = 200
 
 # How soon a follower of the journal sees a new line, seconds.
 FOLLOW = 0.5
@@ -152,10 +155,10 @@ class Front:
         target = self._target(caller, path, Role.VIEWER)
         zone = self._zone
         digest = await self._digest(caller, target)
-        names = tuple(
-            shown for shown, node in zone.tree.all() if self._unheard(node) and zone_list.inside(shown, target.path)
+        names = sorted(
+            path for path in map(zone.tree.path_of, zone.tree.unheard()) if zone_list.inside(path, target.path)
         )
-        return present.usage(digest, target.path, zone.own.wall(), names[:MAX_NAMED])
+        return present.usage(digest, target.path, zone.own.wall(), tuple(names[:MAX_NAMED]))
 
     async def _digest(self, caller: Caller, target: Target) -> Digest:
         zone = self._zone
@@ -169,27 +172,40 @@ class Front:
         reply = msgspec.msgpack.decode(body, type=UsageReply)
         return unflatten(reply.counters)
 
-    def _unheard(self, node: Node) -> bool:
-        return self._zone.tree.effective(node).health in (Health.LOST, Health.SUSPECT)
-
     async def zones(
         self, caller: Caller, path: str, filters: Mapping[str, str], sort: str, marker: str, limit: int
     ) -> PageView:
         target = self._target(caller, path, Role.VIEWER)
         limit = lists.check_limit(limit)
         key, turned = zone_list.check_sort(sort)
-        tree = self._zone.tree
-        views = [
-            self._view(node)
-            for shown, node in tree.all()
-            if zone_list.inside(shown, target.path) and zone_list.matches(tree.effective(node), filters)
-        ]
-        if key != "path" or turned:
+        zone_list.check_filters(filters)
+        rows = self._zone.tree.all()
+        if key == "path" and not turned:
+            start = zone_list.after(rows, marker)
+            views = await self._views(rows[start:], target.path, filters, limit + 1)
+        else:
+            views = await self._views(rows, target.path, filters, len(rows))
             views.sort(key=lambda view: zone_list.sort_key(view, key), reverse=turned)
-        begin = zone_list.begin(views, marker)
-        chosen = views[begin : begin + limit]
-        more = chosen[-1].path if begin + limit < len(views) else ""
+            views = views[zone_list.begin(views, marker) :]
+        chosen = views[:limit]
+        more = chosen[-1].path if len(views) > limit else ""
         return PageView(tuple(msgspec.Raw(msgspec.json.encode(view)) for view in chosen), more)
+
+    async def _views(
+        self, rows: Sequence[tuple[str, Node]], subtree: str, filters: Mapping[str, str], most: int
+    ) -> list[ZoneView]:
+        """At most `most` views of the rows below `subtree` that the filters let through, in their order."""
+        zone = self._zone
+        views: list[ZoneView] = []
+        for number, (path, node) in enumerate(rows):
+            if number % TURN == TURN - 1:
+                # A tree of 20,000 zones takes longer than a heartbeat should wait.
+                await zone.clock.sleep_until(zone.clock.now())
+            if zone_list.inside(path, subtree) and zone_list.matches(zone.tree.effective(node), filters):
+                views.append(self._view(node))
+                if len(views) >= most:
+                    break
+        return views
 
     def _view(self, node: Node) -> ZoneView:
         zone = self._zone

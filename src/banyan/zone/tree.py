@@ -18,6 +18,8 @@ from banyan.core.zone import Admin, ChildState, Health
 
 K = TypeVar("K")
 
+UNHEARD = (Health.SUSPECT, Health.LOST)
+
 # How many candidates an "ambiguous" refusal names.
 NAMED = 5
 
@@ -53,6 +55,7 @@ class Tree:
         self._below: dict[ZoneCode, dict[str, ZoneCode]] = {}
         self._names: dict[str, set[ZoneCode]] = {}
         self._via: dict[ZoneCode, set[ZoneCode]] = {}
+        self._unheard: set[ZoneCode] = set()
         self._sorted: list[tuple[str, Node]] | None = None
 
     def move(self, root: ZoneCode, path: str) -> None:
@@ -77,6 +80,7 @@ class Tree:
     def put(self, node: Node) -> None:
         """Inserts or replaces the zone of that code."""
         old = self._nodes.get(node.code)
+        (self._unheard.add if node.health in UNHEARD else self._unheard.discard)(node.code)
         if old is not None:
             if old == node:
                 return
@@ -96,10 +100,25 @@ class Tree:
         if node is None:
             return
         self._unlink(node)
+        self._unheard.discard(code)
         self._sorted = None
         if node.via == code:
             for below in list(self._via.get(code, ())):
                 self.remove(below)
+
+    def unheard(self) -> set[ZoneCode]:
+        """Zones that are suspect or lost, or that are reached through one that is."""
+        found: set[ZoneCode] = set()
+        for code in self._unheard:
+            found.add(code)
+            if self._nodes[code].via == code:
+                found |= self._via.get(code, set())
+            else:
+                found.update(other for other in self._via[self._nodes[code].via] if self._lies_below(other, code))
+        return found
+
+    def _lies_below(self, code: ZoneCode, above: ZoneCode) -> bool:
+        return any(node.code == above for node in self.chain(code))
 
     def through(self, via: ZoneCode) -> Iterable[ZoneCode]:
         """All zones reached through this direct child, the child itself included."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
@@ -9,6 +10,7 @@ from banyan.core.errors import BadInput
 from banyan.zone.tree import Node
 from banyan.zone.views import ZoneView
 
+FILTERS = ("health", "state", "admin", "version", "name")
 SORTS = ("path", "used", "hosts", "servers", "as_of", "health")
 
 
@@ -25,8 +27,22 @@ def inside(path: str, subtree: str) -> bool:
     return path.startswith(subtree + "/")
 
 
+def check_filters(filters: Mapping[str, str]) -> None:
+    """Raises BadInput("bad-filter") for one that is not known."""
+    for key in filters:
+        if key not in FILTERS and not key.startswith("label."):
+            raise BadInput(
+                "bad-filter", f"zones can be filtered by {', '.join(FILTERS)} and label.KEY, not by {key[:40]!r}"
+            )
+
+
+def after(rows: Sequence[tuple[str, Node]], marker: str) -> int:
+    """Where the page after path `marker` begins in rows ordered by path; that path may be gone by now."""
+    return bisect_right(rows, marker.split("/"), key=lambda row: row[0].split("/")) if marker else 0
+
+
 def matches(node: Node, filters: Mapping[str, str]) -> bool:
-    """Whether all filters hold. Raises BadInput("bad-filter") for one that is not known."""
+    """Whether all filters, checked before, hold for a node as it is shown."""
     labels = dict(node.labels)
     for key, wanted in filters.items():
         match key:
@@ -36,14 +52,10 @@ def matches(node: Node, filters: Mapping[str, str]) -> bool:
             case "name":
                 if not fnmatchcase(node.name, wanted):
                     return False
-            case _ if key.startswith("label."):
-                if key[6:] not in labels or not fnmatchcase(labels[key[6:]], wanted):
-                    return False
             case _:
-                raise BadInput(
-                    "bad-filter",
-                    f"zones can be filtered by health, state, admin, version, name and label.KEY, not by {key[:40]!r}",
-                )
+                label = key.removeprefix("label.")
+                if label not in labels or not fnmatchcase(labels[label], wanted):
+                    return False
     return True
 
 

@@ -1,0 +1,120 @@
+"""Lists over the tree: merged lazily, every row once, absent members named."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from banyan.core.errors import BadInput, Unreachable
+from banyan.core.messages import Page, PageQuery
+from banyan.zone import lists
+
+
+class Member:
+    """A child that holds numbered rows and pages as a zone does."""
+
+    def __init__(self, name: str, rows: int, *, reachable: bool = True, stubborn: int = 0) -> None:
+        self.name = name
+        self.rows = [f"{name}-{n}".encode() for n in range(rows)]
+        self.reachable = reachable
+        self.stubborn = stubborn
+        self.asked: list[PageQuery] = []
+
+    async def ask(self, query: PageQuery) -> Page:
+        self.asked.append(query)
+        if self.stubborn:
+            self.stubborn -= 1
+            raise Unreachable("member-unreachable", "gone")
+        begin = int(query.marker or 0)
+        chosen = self.rows[begin : begin + query.limit]
+        end = begin + len(chosen)
+        return Page(tuple(chosen), str(end) if end < len(self.rows) else "")
+
+    def below(self) -> lists.Below:
+        return lists.Below(self.name, f"top/{self.name}", self.reachable, self.ask)
+
+
+class NoStore:
+    """The zone of these tests has no rack, so nothing is read."""
+
+    async def write(self, name: str, work: object) -> object:
+        raise AssertionError
+
+    async def read(self, work: object) -> object:
+        raise AssertionError
+
+    async def close(self) -> None:
+        raise AssertionError
+
+
+def walk(members: list[Member], limit: int) -> tuple[list[bytes], set[str], int]:
+    """All rows by following markers, the absent, and how many pages it took."""
+
+    async def follow() -> tuple[list[bytes], set[str], int]:
+        rows: list[bytes] = []
+        absent: set[str] = set()
+        marker, pages = "", 0
+        while True:
+            page = await lists.page("hosts", "top", NoStore(), (), [m.below() for m in members], {}, marker, limit)  # type: ignore[arg-type]
+            assert len(page.rows) <= limit
+            rows += page.rows
+            absent |= set(page.absent)
+            pages += 1
+            if not page.marker:
+                return rows, absent, pages
+            marker = page.marker
+
+    return asyncio.run(follow())
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("sizes", [(0,), (5,), (3, 0, 4), (1, 1, 1, 1, 1), (10, 2, 9), (0, 0, 6)])
+def test_every_row_comes_once_and_in_order(sizes: tuple[int, ...], limit: int) -> None:
+    members = [Member(f"m{n:02}", size) for n, size in enumerate(sizes)]
+    rows, absent, _ = walk(members, limit)
+    assert rows == [row for member in members for row in member.rows]
+    assert absent == set()
+
+
+def test_more_children_than_one_batch() -> None:
+    members = [Member(f"m{n:02}", 3) for n in range(40)]
+    rows, _, _ = walk(members, 50)
+    assert len(rows) == len(set(rows)) == 120
+
+
+def test_a_page_asks_no_more_children_than_it_needs() -> None:
+    members = [Member(f"m{n:02}", 5) for n in range(100)]
+    asyncio.run(lists.page("hosts", "top", NoStore(), (), [m.below() for m in members], {}, "", 5))  # type: ignore[arg-type]
+    assert sum(bool(member.asked) for member in members) <= lists.BATCH
+
+
+def test_absent_members_are_named_and_passed_over() -> None:
+    members = [Member("a", 2), Member("b", 2, reachable=False), Member("c", 2, stubborn=1)]
+    rows, absent, _ = walk(members, 10)
+    assert rows == [b"a-0", b"a-1"]
+    assert absent == {"top/b", "top/c"}
+
+
+def test_a_member_that_leaves_between_pages_loses_only_its_own_rows() -> None:
+    first, second = Member("a", 4), Member("b", 1)
+
+    async def run() -> list[bytes]:
+        page = await lists.page("hosts", "top", NoStore(), (), [first.below(), second.below()], {}, "", 2)  # type: ignore[arg-type]
+        rest = await lists.page("hosts", "top", NoStore(), (), [second.below()], {}, page.marker, 10)  # type: ignore[arg-type]
+        return [*page.rows, *rest.rows]
+
+    assert asyncio.run(run()) == [b"a-0", b"a-1", b"b-0"]
+
+
+def test_a_foreign_marker_is_refused() -> None:
+    with pytest.raises(BadInput, match="marker"):
+        lists.decode_marker("not-a-marker")
+
+
+def test_unknown_filters_and_limits_are_named() -> None:
+    with pytest.raises(BadInput, match="can be filtered by"):
+        lists.check_query("hosts", {"colour": "red"}, 10)
+    with pytest.raises(BadInput, match="from 1 to"):
+        lists.check_query("hosts", {}, 0)
+    assert lists.check_query("hosts", {}, 10**9) == lists.MAX_LIMIT

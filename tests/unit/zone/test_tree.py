@@ -1,0 +1,124 @@
+"""The tree of zones below: paths, what a person means, and what is shown of what cannot be heard."""
+
+from __future__ import annotations
+
+import pytest
+
+from banyan.core.errors import Conflict, NotFound
+from banyan.core.ids import ZoneCode, code_text
+from banyan.core.zone import Admin, ChildState, Health
+from banyan.zone.tree import Node, Tree
+
+TOP, NORTH, EAST, LAB, LAB_EAST, DEEP = (ZoneCode(n) for n in range(1, 7))
+
+
+def node(code: ZoneCode, parent: ZoneCode, via: ZoneCode, name: str, health: Health = Health.ALIVE) -> Node:
+    return Node(code, parent, via, name, ChildState.READY, health, Admin.ENABLED, "", "1", 0.0)
+
+
+def tree() -> Tree:
+    made = Tree(TOP, "top")
+    for one in (
+        node(NORTH, TOP, NORTH, "north"),
+        node(EAST, TOP, EAST, "east"),
+        node(LAB, NORTH, NORTH, "lab"),
+        node(LAB_EAST, EAST, EAST, "lab"),
+        node(DEEP, LAB, NORTH, "deep"),
+    ):
+        made.put(one)
+    return made
+
+
+def test_paths_are_whole_and_listed_by_their_names() -> None:
+    paths = [path for path, _ in tree().all()]
+    assert paths == ["top/east", "top/east/lab", "top/north", "top/north/lab", "top/north/lab/deep"]
+
+
+def test_names_sort_by_parts_not_by_characters() -> None:
+    made = tree()
+    made.put(node(ZoneCode(9), TOP, ZoneCode(9), "east-2"))
+    assert [path for path, _ in made.all()][:3] == ["top/east", "top/east/lab", "top/east-2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", TOP),
+        ("top", TOP),
+        ("top/north", NORTH),
+        ("/top/north/", NORTH),
+        ("north/lab", LAB),
+        ("deep", DEEP),
+        ("lab/deep", DEEP),
+        (code_text(LAB), LAB),
+        ("east", EAST),
+    ],
+)
+def test_a_person_may_say_a_path_a_last_part_or_a_code(text: str, code: ZoneCode) -> None:
+    assert tree().resolve(text) == code
+
+
+def test_an_ambiguous_name_names_its_candidates() -> None:
+    with pytest.raises(Conflict, match="top/east/lab, top/north/lab"):
+        tree().resolve("lab")
+
+
+def test_a_prefix_is_no_name() -> None:
+    with pytest.raises(NotFound, match="no zone 'nor'"):
+        tree().resolve("nor")
+
+
+def test_a_child_of_the_same_name_as_ours_is_reached_below_us() -> None:
+    made = tree()
+    made.put(node(ZoneCode(9), TOP, ZoneCode(9), "top"))
+    assert made.resolve("top/top") == ZoneCode(9)
+    assert made.resolve("top") == TOP
+
+
+def test_below_a_lost_zone_nothing_is_shown_alive() -> None:
+    made = tree()
+    made.put(node(NORTH, TOP, NORTH, "north", Health.LOST))
+    deep = made.get(DEEP)
+    assert deep is not None
+    shown = made.effective(deep)
+    assert shown.health is Health.LOST
+    assert "north" in shown.reason
+    assert made.unheard() == {NORTH, LAB, DEEP}
+
+
+def test_unheard_below_a_grandchild_are_those_below_it_only() -> None:
+    made = tree()
+    made.put(node(LAB, NORTH, NORTH, "lab", Health.SUSPECT))
+    assert made.unheard() == {LAB, DEEP}
+
+
+def test_removing_a_direct_child_takes_along_what_it_reported() -> None:
+    made = tree()
+    made.remove(NORTH)
+    assert {path for path, _ in made.all()} == {"top/east", "top/east/lab"}
+    assert made.unheard() == set()
+
+
+def test_renaming_moves_the_subtree() -> None:
+    made = tree()
+    made.put(node(NORTH, TOP, NORTH, "nord"))
+    assert made.path_of(DEEP) == "top/nord/lab/deep"
+    with pytest.raises(NotFound):
+        made.resolve("top/north")
+
+
+def test_another_own_path_moves_everything() -> None:
+    made = tree()
+    made.move(TOP, "world/top")
+    assert made.path_of(LAB) == "world/top/north/lab"
+    assert made.resolve("world/top/north") == NORTH
+    assert made.resolve("top/north") == NORTH
+
+
+def test_a_chain_with_a_hole_or_a_loop_ends() -> None:
+    made = Tree(TOP, "top")
+    made.put(node(LAB, NORTH, NORTH, "lab"))
+    assert made.path_of(LAB) == f"top/{code_text(NORTH)}/lab"
+    made.put(node(NORTH, LAB, NORTH, "north"))
+    assert made.path_of(LAB).count("/") == 2
+    assert made.depth(LAB) == 2

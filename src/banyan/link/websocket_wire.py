@@ -93,12 +93,20 @@ class WebSocketWire:
         except ConnectionClosed as closed:
             raise WireClosed(_reason(closed)) from closed
         if isinstance(frame, str):
-            await self._connection.close(1003, "frames are binary")
+            await self._close(1003, "frames are binary")
             raise WireClosed("a text message came, frames are binary")
         return frame
 
     async def close(self, reason: str = "") -> None:
-        await self._connection.close(1000, reason.encode()[:MAX_REASON].decode(errors="ignore"))
+        await self._close(1000, reason.encode()[:MAX_REASON].decode(errors="ignore"))
+
+    async def _close(self, code: int, reason: str) -> None:
+        try:
+            # A close waits for the buffer to drain: a peer that does not read would keep us for ever.
+            async with asyncio.timeout(CLOSING):
+                await self._connection.close(code, reason)
+        except TimeoutError:
+            self._connection.transport.abort()
 
 
 def _reason(closed: ConnectionClosed) -> str:
@@ -394,8 +402,9 @@ class WebSocketListener:
             purpose = PURPOSES[connection.request.path]
             self._door.leave(inside)
             opening = False
-            await self._serve(WebSocketWire(connection, peer), purpose)
-            await connection.close()
+            wire = WebSocketWire(connection, peer)
+            await self._serve(wire, purpose)
+            await wire.close()
         finally:
             if opening:
                 self._door.leave(inside)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import TypedDict
 
 import psycopg
 import pytest
@@ -44,11 +45,18 @@ def binaries() -> Path:
     )
 
 
+class Account(TypedDict, total=False):
+    """Whom subprocess runs it as; empty is ourselves."""
+
+    user: int
+    group: int
+
+
 @dataclass
 class Server:
     folder: Path
     command: list[str]
-    account: dict[str, int]
+    account: Account
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -127,7 +135,7 @@ def prepare(server: Server) -> None:
     open_database(PostgresqlServer(server.url("zone_template"))).dispose()
 
 
-def _account() -> dict[str, int]:
+def _account() -> Account:
     """PostgreSQL refuses to run as root: then it runs as its own user, or as nobody."""
     if os.geteuid() != 0:
         return {}

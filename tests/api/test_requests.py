@@ -31,7 +31,7 @@ def ask(
     headers: Mapping[str, str] | None = None,
 ) -> httpx.Response:
     async def once() -> httpx.Response:
-        async with client(make(surface or FakeSurface(), limits), bearer) as http:
+        async with asyncio.timeout(10), client(make(surface or FakeSurface(), limits), bearer) as http:
             kept = headers or {}
             if body is not None:
                 return await http.request(method, address, json=body, headers=kept)

@@ -124,7 +124,7 @@ def public_socket(address: str, *, encrypted: bool) -> socket.socket:
         sock.close()
         if error.errno == errno.EADDRINUSE:
             raise Conflict(
-                "address-in-use", f"another process listens on {address}; stop it, or choose another api.listen"
+                "address-in-use", f"another process listens on {address}; stop it, or choose another address"
             ) from error
         raise Unreachable("cannot-listen", f"cannot listen on {address}: {error.strerror}") from error
     sock.setblocking(False)

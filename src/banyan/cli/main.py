@@ -12,7 +12,21 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Group
 
 from banyan import __version__
-from banyan.cli import backup, codes, completion, inventory, itself, journal, keys, rules, serve, tokens, usage, zones
+from banyan.cli import (
+    backup,
+    check,
+    codes,
+    completion,
+    inventory,
+    itself,
+    journal,
+    keys,
+    rules,
+    serve,
+    tokens,
+    usage,
+    zones,
+)
 from banyan.cli.output import Screen
 from banyan.core.errors import BadInput, BanyanError
 
@@ -34,7 +48,7 @@ def build() -> App:
     )
     for part in (zones.app, codes.app, tokens.app, rules.app, keys.app):
         app.command(part)
-    for room in (usage, inventory, itself, journal, serve, backup, completion):
+    for room in (usage, inventory, itself, journal, serve, check, backup, completion):
         room.register(app)
     return app
 

@@ -135,7 +135,7 @@ class Setup:
 HERE = Setup()
 
 
-def _code(file: Path | None) -> str | None:
+def join_code(file: Path | None) -> str | None:
     """A join code as it was handed on: lines and spaces in it are forgiven."""
     return None if file is None else read_secret(file, "join code", wrapped=True)
 
@@ -162,7 +162,7 @@ def serve(
 
     tls = None if api_tls is None else api_tls == "on"
     settings = setup.settings({"api.listen": listen_api, "link.listen": listen_link, "api.tls": tls})
-    return run(settings, _code(join_code_file))
+    return run(settings, join_code(join_code_file))
 
 
 class Joined(msgspec.Struct, frozen=True):
@@ -183,7 +183,7 @@ def join(
 
     screen = Screen(json)
     wait = values.seconds(patience)
-    code = _code(code_file)
+    code = join_code(code_file)
     assert code is not None
     path = run(setup.settings({}), code, wait)
     if json:

@@ -54,7 +54,7 @@ def chain(previous: bytes, number: int, at: Wall, event: Event) -> bytes:
     content = msgspec.msgpack.encode(
         [
             number,
-            at,
+            float(at),  # a whole second may come as an integer, and is read back as a float
             event.kind,
             event.target,
             caller.subject,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from banyan.core.errors import Refused
 from banyan.core.ids import ZoneCode
@@ -25,6 +26,7 @@ class Issued:
     not_after: Wall
 
 
+@lru_cache(maxsize=64)  # asked before each report, for a certificate that changes once a day
 def read_issued(certificate: bytes) -> Issued:
     """Raises BadInput("bad-certificate"), Refused("bad-issue")."""
     found = read(certificate, "certificate from the parent")

@@ -95,6 +95,8 @@ class UplinkSide:
         self._answer = answer
         self._changed = changed
         self._said: tuple[str, str, bool, bool] | None = None
+        # What this session's wire showed: a renewal is bound to it, also after an earlier one in the same session.
+        self._shown = row.certificate
         self._news = streams.subscribe()
 
     # --- opening --------------------------------------------------------------------------------
@@ -114,6 +116,7 @@ class UplinkSide:
     async def welcomed(self, greet: Greet, welcome: Welcome, peer: Peer) -> Hello | Enrol:
         """Judges the parent before anything of ours leaves: key by pin, purpose, name, and time by its proof."""
         leaf = peer.certificate or b""
+        self._shown = peer.local or self.row.certificate
         proof = verify_parent(
             greet,
             welcome,
@@ -278,7 +281,7 @@ class UplinkSide:
         jitter = int.from_bytes(self.row.certificate[-2:], "big") / 65_536
         if not should_renew(held.not_before, held.not_after, self._own.wall(), jitter):
             return None
-        return sign_renewal(self._own.seed, self._own.code, self.row.certificate)
+        return sign_renewal(self._own.seed, self._own.code, self._shown)
 
     async def renewed(self, renewed: Renewed) -> None:
         bundle = tuple(dict.fromkeys((*renewed.bundle, *self.row.bundle)))[:MAX_CERTIFICATES]

@@ -59,15 +59,16 @@ class Weather:
         self.changed.set()
         self.changed = asyncio.Event()
 
-    def break_wires(self, reason: str) -> None:
-        """Every wire on this link ends for both sides, as after a reset; new ones may be dialled."""
+    def break_wires(self, reason: str, to: str | None = None) -> None:
+        """Every wire (to that address) ends for both sides, as after a reset; new ones may be dialled."""
         for wire in list(self.wires):
-            wire.broken(reason)
+            if to is None or wire.address == to:
+                wire.broken(reason)
 
-    def hang_wires(self) -> None:
-        """An end of every wire on this link lost its power: nothing passes any more, and nobody is told."""
+    def hang_wires(self, to: str | None = None) -> None:
+        """An end of every wire (to that address) lost its power: nothing passes any more, and nobody is told."""
         for wire in self.wires:
-            wire.hung = True
+            wire.hung = wire.hung or to is None or wire.address == to
 
 
 class WeatheredDialer:
@@ -98,13 +99,14 @@ class WeatheredDialer:
         if weather.path is Path.CUT:
             raise Unreachable("no-route", f"there is no route to {address}: the link is cut", transient=True)
         wire = await self._inner.dial(address, purpose=purpose, credentials=credentials, bundle=bundle, timeout=timeout)
-        return WeatheredWire(wire, weather, self._clock, self._ids)
+        return WeatheredWire(wire, address, weather, self._clock, self._ids)
 
 
 class WeatheredWire:
     """The child's end of a wire; what passes through it, either way, meets the link's weather."""
 
-    def __init__(self, inner: Wire, weather: Weather, clock: Clock, ids: Ids) -> None:
+    def __init__(self, inner: Wire, address: str, weather: Weather, clock: Clock, ids: Ids) -> None:
+        self.address = address
         self._inner = inner
         self._weather = weather
         self._clock = clock

@@ -57,6 +57,8 @@ class Invariants:
     def __init__(self, world: World) -> None:
         self._world = world
         self._seen: dict[str, _Memory] = {}
+        # Every code that a zone ever had, a reinstalled one's earlier ones too.
+        self._codes: dict[str, Site] = {}
 
     def broken(self, *, settled: bool) -> list[str]:
         """Each invariant that does not hold now, as a sentence that names the zone."""
@@ -64,6 +66,8 @@ class Invariants:
         for site in list(self._world.sites.values()):
             if site.started:
                 found += self._of_disk(site)
+                if not site.is_clone and (code := site.code):
+                    self._codes[code] = site
         for site in list(self._world.sites.values()):
             if site.running and not site.deceived:
                 found += self._of_view(site)
@@ -96,9 +100,11 @@ class Invariants:
         except BanyanError:
             return []  # it is starting, or its disk is full: it shows nothing, so nothing wrong
         found = [f"{site.path}: {text}" for text in _listed(zones)]
-        truth = {other.code: other for other in self._world.sites.values() if other.started and not other.is_clone}
+        truth = self._codes
         here = site.most_hosts
-        heard = sum(truth[z.code].most_hosts for z in zones if z.code in truth and z.health != Health.LOST)
+        # Its own children it judges itself; what is lost further down it learns of, and counts, a moment later.
+        lost = tuple(z.path + "/" for z in zones if z.depth == 1 and z.health == Health.LOST)
+        heard = sum(truth[z.code].most_hosts for z in zones if z.code in truth and not f"{z.path}/".startswith(lost))
         every = sum(truth[z.code].most_hosts for z in zones if z.code in truth)
         live = usage.hosts.total
         total = live + usage.not_offered.hosts + usage.unknown.hosts
@@ -120,8 +126,7 @@ class Invariants:
             for zone in zones:
                 if zone.admin == "enabled" and (zone.state, zone.health) != ("ready", "alive"):
                     found.append(f"{site.path} holds {zone.path} as {zone.state} and {zone.health} ({zone.reason})")
-            truth = {other.code: other for other in self._world.sites.values() if other.running and not other.is_clone}
-            mine = [truth[z.code] for z in zones if z.code in truth]
+            mine = [self._codes[z.code] for z in zones if z.code in self._codes]
             hosts = site.bottom.hosts + sum(other.bottom.hosts for other in mine)
             counted = usage.hosts.total + usage.not_offered.hosts
             if counted != hosts or usage.unknown.hosts:

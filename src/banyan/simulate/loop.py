@@ -176,6 +176,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
             raise OverdueError(f"no answer within {within:g} virtual seconds; waiting are:\n{waiting}")
         return task.result()
 
+    def speaker(self) -> str:
+        """Whose code runs now: the owner's name, "world" for the script's own."""
+        owner = _OWNER.get()
+        return owner.name if owner is not None else "world"
+
     def waiting(self) -> str:
         """One line per unfinished task: its name and the line at which it waits."""
         tasks = sorted((t for t in asyncio.all_tasks(self) if isinstance(t, _Task)), key=hash)

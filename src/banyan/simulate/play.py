@@ -6,6 +6,7 @@ verbs.py, what `expect` can look at in expect.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,10 +36,16 @@ def read(path: Path) -> Play:
     return parse(path, path.read_text(encoding="utf-8"))
 
 
-def perform(play: Play, depth: int | None = None, *, compare: bool = True) -> Performance:
-    """Runs the play at `depth`. Raises ScriptError naming the step, with the last of the trace."""
+def perform(
+    play: Play, depth: int | None = None, *, compare: bool = True, say: Callable[[str], None] | None = None
+) -> Performance:
+    """Runs the play at `depth`. Raises ScriptError naming the step, with the last of the trace.
+
+    `say` hears the logs of all zones.
+    """
     acts = play.at(depth)
-    with World(seed=play.seed) as world:
+    with World(seed=play.seed, pace=play.pace) as world:
+        world.say = say
         invariants = Invariants(world)
         stage = Stage(world, invariants)
         outputs: dict[str, tuple[str, ...]] = {}

@@ -2,6 +2,7 @@
 
     # The first comment is the title.
     @depth 1 2 3                      the play is run once for each; {parent}, {child} name the lowest pair
+    @pace 10                          leases, reports and scans are ten times as long (plays of many days)
     tree 1x10
     cut top/z1
     within 60s zone top/z1 health=lost
@@ -96,6 +97,7 @@ class Play:
     steps: tuple[Step, ...]
     depths: tuple[int, ...] = ()
     seed: int = 1
+    pace: int = 1
     lines: tuple[str, ...] = field(default=(), repr=False)
 
     def at(self, depth: int | None) -> Play:
@@ -110,7 +112,7 @@ class Play:
 def parse(path: Path, text: str) -> Play:
     """The play in `text`. Raises ScriptError with file:line."""
     lines = tuple(text.splitlines())
-    title, seed = "", 1
+    title, seed, pace = "", 1, 1
     depths: tuple[int, ...] = ()
     steps: list[Step] = []
     number = 0
@@ -132,10 +134,12 @@ def parse(path: Path, text: str) -> Play:
                 depths = numbers
             elif name == "seed" and len(numbers) == 1:
                 seed = numbers[0]
+            elif name == "pace" and len(numbers) == 1:
+                pace = numbers[0]
             else:
-                raise ScriptError(where, f"a directive is `@depth N…` or `@seed N`, got {line!r}")
+                raise ScriptError(where, f"a directive is `@depth N…`, `@seed N` or `@pace N`, got {line!r}")
             continue
-        step = _step(where, line)
+        step = read_step(where, line)
         if number < len(lines) and lines[number].strip() == _SEPARATOR:
             end = number + 1
             while end < len(lines) and lines[end].strip():
@@ -145,7 +149,7 @@ def parse(path: Path, text: str) -> Play:
         steps.append(step)
     if depths and any(step.output is not None for step in steps):
         raise ScriptError(str(path), "a play with @depth has no fixed output: use expectations instead")
-    return Play(path, title, tuple(steps), depths, seed, lines)
+    return Play(path, title, tuple(steps), depths, seed, pace, lines)
 
 
 def rewritten(play: Play, outputs: dict[str, tuple[str, ...]]) -> str:
@@ -185,7 +189,8 @@ def clock_text(seconds: float) -> str:
     return f"{days}d {text}" if days else text
 
 
-def _step(where: str, line: str) -> Step:
+def read_step(where: str, line: str) -> Step:
+    """One line of a play. Raises ScriptError."""
     try:
         tokens = shlex.split(line, comments=True)
     except ValueError as error:

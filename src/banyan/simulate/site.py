@@ -7,38 +7,50 @@ anybody hears. Nothing here looks into a zone: it is asked through its surface, 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TypeVar
 
-from banyan.core.errors import Unreachable
+from banyan.core.errors import BanyanError, Unreachable
 from banyan.core.identity import Caller
 from banyan.core.ids import code_text
 from banyan.core.journal import Line
+from banyan.core.ports import RackSpec
 from banyan.core.records import Unit
+from banyan.core.time import Terms
+from banyan.core.zone import Mode
+from banyan.drivers.registry import Drivers
 from banyan.link.memory_wire import MemoryNetwork
-from banyan.simulate.bottom import Bottom
+from banyan.serve.assemble import Adapters, Assembled, assemble
+from banyan.simulate.bottom import Bottom, registry
 from banyan.simulate.clock import VirtualClock
-from banyan.simulate.faults import Disk, Weather
+from banyan.simulate.faults import Disk, Weather, WeatheredDialer
 from banyan.simulate.ids import SeededIds, stream
 from banyan.simulate.loop import Owner, VirtualLoop, owned
 from banyan.simulate.trace import Trace
 from banyan.store.inline import Image, InlineStore
+from banyan.zone.settings import ZoneSettings
 from banyan.zone.surface import Surface
 
 T = TypeVar("T")
 
 # Virtual seconds that a question to a zone may take.
 PATIENCE = 120.0
-# Turns that a killed process's tasks get to end; they do nothing that is heard.
-LAST_TURNS = 50
+# Virtual seconds that a process may take to open its disk and to listen.
+START = 60.0
+# As serve/run.py: children of a zone that stops come back within so many seconds.
+RETURN = 10.0
+# Virtual seconds that a killed process's tasks get to end; they do nothing that is heard.
+LAST_BREATH = 10.0
 
 
 class Ground:
-    """What all sites of one world share. `commits`, `rehearse`, `traced`: see world.World."""
+    """What all sites of one world share: see world.World."""
 
-    def __init__(self, seed: int, *, commits: bool, rehearse: bool, traced: bool) -> None:
+    def __init__(self, seed: int, *, pace: int, commits: bool, rehearse: bool, traced: bool) -> None:
         self.seed = seed
+        self.pace = pace
         self.commits = commits
         self.rehearse = rehearse
         self.traced = traced
@@ -60,11 +72,13 @@ class Site:
         guests: int,
         offset: float,
         rate: float,
+        name: str | None,
         like: Site | None,
     ) -> None:
         self.world = world
         self.path = path
-        self.parent_path, _, self.name = path.rpartition("/")
+        self.parent_path, _, last = path.rpartition("/")
+        self.name = name or last
         if like is not None:
             self.name, self.parent_path = like.name, like.parent_path
         self.machine = path.replace("/", ".")
@@ -90,6 +104,8 @@ class Site:
         self._store: InlineStore | None = None
         self._owner: Owner | None = None
         self._surface: Surface | None = None
+        self._built: Assembled | None = None
+        self._stopping = asyncio.Event()
         self._journalled = 0
 
     # --- the process ----------------------------------------------------------------------------
@@ -110,12 +126,13 @@ class Site:
         return "" if row is None else code_text(row.code)
 
     def start(self, join_code: str | None = None) -> None:
-        """Starts the process on what the disk holds; with `join_code`, it joins if it has not yet."""
+        """Starts the process on what the disk holds; with `join_code`, it joins if it has not yet. `wait` for it."""
         if self.running:
             raise ValueError(f"{self.path} runs already")
         self.starts += 1
         self.state, self.ended_by = "running", ""
         self._owner = Owner(self.path)
+        self._stopping = asyncio.Event()
         self._store = InlineStore(
             SeededIds(self.world.seed, f"seal {self.path} {self.starts}"),
             self.disk.pause,
@@ -125,11 +142,85 @@ class Site:
         )
         self.world.trace.note(self.path, "started")
         self.world.loop.create_task(self._run(join_code), name=self.path, context=owned(self._owner))
-        # It opens its disk and begins to listen before anything else is done to it.
-        self.world.loop.run_until(self.world.loop.time())
+
+    def wait(self) -> None:
+        """Until the process listens and can be asked, or has ended, or START seconds are over."""
+        loop = self.world.loop
+        end = loop.time() + START
+        while self.running and self._surface is None and loop.time() < end:
+            loop.run_until(min(end, loop.time() + 0.005))
 
     async def _run(self, join_code: str | None) -> None:
-        raise NotImplementedError
+        """The process: what serve/run.py does, on this world's adapters."""
+        try:
+            await self._serve(join_code)
+        except Exception as error:  # noqa: BLE001 - the end of a process, which the world reports
+            self._ended(_first(error))
+
+    async def _serve(self, join_code: str | None) -> None:
+        assert self._store is not None
+        built = await assemble(self._settings(), self._adapters(self._store))
+        if join_code is not None:
+            await built.zone.accept_code(join_code)
+        listener = self.world.network.listen(self.address, built.identity, built.parent.serve)
+        self._built, self._surface = built, built.front
+        zone = asyncio.ensure_future(built.zone.run())
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((zone, stop), return_when=asyncio.FIRST_COMPLETED)
+            if stop.done() and not zone.done():
+                await built.parent.stop("this zone's parent stops, or starts again", RETURN)
+                await built.zone.roster.flush()
+        finally:
+            zone.cancel()
+            stop.cancel()
+            await asyncio.wait((zone, stop))
+            await listener.close()
+        await built.zone.close()
+        await self._store.close()
+        if not zone.cancelled() and (error := zone.exception()) is not None:
+            raise error
+
+    def _settings(self) -> ZoneSettings:
+        racks = (RackSpec("hosts", "sim"),) if self.bottom.hosts else ()
+        terms, pace = Terms(), self.world.pace
+        slow = Terms(terms.lease * pace, terms.silence * pace, terms.grace * pace, terms.report * pace)
+        return ZoneSettings(
+            name=self.name,
+            racks=racks,
+            addresses=(self.address,),
+            mode=Mode.PLACE,
+            terms=slow,
+            scan_interval=60.0 * pace,
+            probe_interval=15.0 * pace,
+        )
+
+    def _adapters(self, store: InlineStore) -> Adapters:
+        return Adapters(
+            store=store,
+            clock=self.clock,
+            ids=self.ids,
+            drivers=Drivers(registry(self.bottom), self.clock, self.ids),
+            dialer=WeatheredDialer(
+                self.world.network.dialer(self.address), lambda _: self.uplink, self.clock, self.ids
+            ),
+        )
+
+    def _ended(self, error: BaseException | None) -> None:
+        """The process ended by itself, or was told to stop."""
+        if self.state != "running":
+            return
+        if self._store is not None:
+            self._store.crash()
+            self._image = self._store.image()
+        self._store = self._surface = self._built = None
+        self.state = "stopped" if error is None else "ended"
+        if isinstance(error, BanyanError):
+            self.ended_by = error.code
+            self.world.trace.note(self.path, "ended", f"{error.code}: {error.text}")
+        elif error is not None:
+            self.ended_by = type(error).__name__
+            self.news = f"{self.path} ended on {error!r}{_line_of(error)}"
 
     def crash(self, why: str, *, power: bool = False) -> None:
         """kill -9; with `power` the machine's power goes, and nobody is told."""
@@ -142,19 +233,25 @@ class Site:
         assert owner is not None
         store.crash()
         self._image = store.image()
-        self._store = self._surface = None
-        for weather in (self.uplink, *(site.uplink for site in self._children())):
-            if power:
-                weather.hang_wires()
-            else:
-                weather.break_wires("connection reset by peer")
+        self._store = self._surface = self._built = None
+        self._drop_wires(power)
         self._close_listener()
         owner.cancel()
         self._bury(owner)
 
     def stop(self) -> None:
         """SIGTERM: the process says goodbye and ends."""
-        raise NotImplementedError
+        owner = self._owner
+        if not self.running or owner is None:
+            return
+        self.world.trace.note(self.path, "stopping")
+        self._stopping.set()
+        end = self.world.loop.time() + PATIENCE
+        while owner.tasks and self.world.loop.time() < end:
+            self.world.loop.run_until(self.world.loop.time() + 0.1)
+        if owner.tasks:
+            self.world.loop.failures.append(f"{self.path} did not stop within {PATIENCE:g} s")
+        self._ended(None)
 
     def discard(self) -> None:
         """At the end of a world: nothing is left running."""
@@ -173,22 +270,23 @@ class Site:
 
     def _bury(self, owner: Owner) -> None:
         """Looks after the tasks of a dead process until they have ended."""
-        left = [LAST_TURNS]
+        loop = self.world.loop
 
         def look() -> None:
-            left[0] -= 1
-            if not owner.tasks:
-                return
-            if left[0] > 0:
-                self.world.loop.call_soon(look)
-                return
-            names = ", ".join(task.get_name() for task in owner.tasks)
-            self.world.loop.failures.append(f"{self.path} was killed, but these tasks ignore their end: {names}")
+            if owner.tasks:
+                names = ", ".join(task.get_name() for task in owner.tasks)
+                loop.failures.append(f"{self.path} was killed, but these tasks ignore their end: {names}")
 
-        self.world.loop.call_soon(look)
+        loop.call_later(LAST_BREATH, look)
 
-    def _children(self) -> list[Site]:
-        return [site for site in self.world.sites.values() if site.parent_path == self.path]
+    def _drop_wires(self, power: bool) -> None:
+        """Its own wires and those that were dialled to it: broken, or hanging when its power went."""
+        for site in self.world.sites.values():
+            to = None if site is self else self.address
+            if power:
+                site.uplink.hang_wires(to)
+            else:
+                site.uplink.break_wires("connection reset by peer", to)
 
     # --- asking ---------------------------------------------------------------------------------
 
@@ -233,6 +331,14 @@ class Site:
         last = self.peek(lambda unit: unit.journal.last())
         self._journalled = 0 if last is None else last.number
 
+    def wipe(self) -> None:
+        """The disk of a zone that does not run becomes empty."""
+        if self.running:
+            raise ValueError(f"{self.path} runs; crash or stop it first")
+        self._image = None
+        self.restores += 1
+        self._journalled = 0
+
     def _committed(self, name: str) -> None:
         """After each commit: what it wrote into the journal goes into the trace."""
         if not self.world.traced or self._store is None:
@@ -243,3 +349,23 @@ class Site:
 
     def _note(self, line: Line) -> None:
         self.world.trace.journal(self.path, line)
+
+
+def _first(error: BaseException) -> BaseException:
+    """The error of ours in a group, else whatever came first."""
+    plain: list[BaseException] = []
+    waiting = [error]
+    while waiting:
+        one = waiting.pop(0)
+        if isinstance(one, BaseExceptionGroup):
+            waiting += one.exceptions
+        else:
+            plain.append(one)
+    return next((one for one in plain if isinstance(one, BanyanError)), plain[0])
+
+
+def _line_of(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""

@@ -26,6 +26,11 @@ Output = tuple[str, ...] | None
 Verb = Callable[["Stage", Step], Output]
 
 
+# How often `within` and `during` look, at most; and virtual seconds that a quiet world takes to settle.
+LOOKS = 120
+SETTLES = 60.0
+
+
 @dataclass(slots=True)
 class Stage:
     """A world and what the play has put aside: join codes, backups, and where counting of links began."""
@@ -86,7 +91,7 @@ def _tree(stage: Stage, step: Step) -> Output:
     except ValueError:
         raise ScriptError(step.where, f"a tree is written 3x4x50, got {shape!r}") from None
     level = ["top"]
-    _add(stage, "top", step, counts[0] if len(counts) == 1 else 0).start()
+    _begin(_add(stage, "top", step, counts[0] if len(counts) == 1 else 0))
     for depth, count in enumerate(counts[:-1]):
         hosts = counts[-1] if depth == len(counts) - 2 else 0
         below = [f"{path}/z{n}" for path in level for n in range(1, count + 1)]
@@ -99,7 +104,7 @@ def _tree(stage: Stage, step: Step) -> Output:
 
 @verb("zone PATH [hosts=N] [guests=N]", "a zone on a machine of its own, started, not joined to anything")
 def _zone(stage: Stage, step: Step) -> Output:
-    _add(stage, step.word(0, "a path"), step, _number(step, "hosts")).start()
+    _begin(_add(stage, step.word(0, "a path"), step, _number(step, "hosts")))
     return None
 
 
@@ -117,7 +122,7 @@ def _chain(stage: Stage, step: Step) -> Output:
         if path in stage.world.sites:
             continue
         if end == 1:
-            stage.world.add(path).start()
+            _begin(stage.world.add(path))
         else:
             _join(stage, path, 0, step)
             _await_ready(stage, step, [path])
@@ -153,11 +158,15 @@ def _revoke(stage: Stage, step: Step) -> Output:
 
 
 @verb(
-    "join PATH [code=NAME] [hosts=N] [as=NAME]",
-    "a zone is started with a join code of its parent (a fresh one if none is named)",
+    "join PATH… [code=NAME] [hosts=N] [as=NAME]",
+    "started with a join code of their parent (a fresh one if none is named)",
 )
 def _join_verb(stage: Stage, step: Step) -> Output:
-    _join(stage, step.word(0, "a path"), _number(step, "hosts"), step, step.setting("code"))
+    step.word(0, "a path")
+    for path in step.words:
+        _join(stage, path, _number(step, "hosts"), step, step.setting("code"))
+    for path in step.words:
+        stage.world.sites[path].wait()
     return None
 
 
@@ -244,10 +253,23 @@ def _stop(stage: Stage, step: Step) -> Output:
     return None
 
 
-@verb("start PATH…", "the process starts again on what its disk holds")
+@verb("start PATH… [code=NAME]", "the process starts again on what its disk holds, with a join code if one is named")
 def _start(stage: Stage, step: Step) -> Output:
+    code = step.setting("code")
     for index in range(len(step.words)):
-        stage.site(step, index).start()
+        _begin(stage.site(step, index), stage.codes[code].code if code else None)
+    return None
+
+
+@verb("wipe PATH", "its disk is empty again: a reinstalled machine")
+def _wipe(stage: Stage, step: Step) -> Output:
+    stage.site(step).wipe()
+    return None
+
+
+@verb("unplug PATH", "the machine loses its power: no wire is closed, nobody is told (`reboot` brings it back)")
+def _unplug(stage: Stage, step: Step) -> Output:
+    stage.site(step).crash("unplugged", power=True)
     return None
 
 
@@ -257,7 +279,7 @@ def _restart(stage: Stage, step: Step) -> Output:
         site = stage.site(step, index)
         if site.running:
             site.crash("killed")
-        site.start()
+        _begin(site)
     return None
 
 
@@ -267,7 +289,7 @@ def _reboot(stage: Stage, step: Step) -> Output:
     if site.running:
         site.crash("power cut")
     site.clock.reboot()
-    site.start()
+    _begin(site)
     return None
 
 
@@ -323,7 +345,7 @@ def _restore(stage: Stage, step: Step) -> Output:
     if site.running:
         site.crash("killed")
     site.replace_disk(stage.backups[name])
-    site.start()
+    _begin(site)
     return None
 
 
@@ -332,7 +354,7 @@ def _clone(stage: Stage, step: Step) -> Output:
     site = stage.site(step)
     copy = stage.world.add(_kept_as(step, 1, "as"), like=site)
     copy.replace_disk(site.backup())
-    copy.start()
+    _begin(copy)
     return None
 
 
@@ -387,6 +409,17 @@ def _leave(stage: Stage, step: Step) -> Output:
     return None
 
 
+@verb("repeat N VERB… [every=D]", "the verb N times, with time passing after each")
+def _repeat(stage: Stage, step: Step) -> Output:
+    inner = step.rest().rest()
+    every = duration(step.setting("every") or "1s", step.where)
+    inner = replace(inner, settings=tuple(s for s in inner.settings if s.key != "every"))
+    for _ in range(int(step.words[0])):
+        run_step(stage, inner)
+        stage.world.advance(every)
+    return None
+
+
 @verb("fails CODE VERB…", "the verb must be refused with that error code")
 def _fails(stage: Stage, step: Step) -> Output:
     inner = step.rest().rest()
@@ -418,7 +451,7 @@ def _within(stage: Stage, step: Step) -> Output:
     wanted = step.rest().rest()
     end = stage.world.loop.time() + limit
     while (problem := expect.look(stage.world, wanted, stage.marks)) and stage.world.loop.time() < end:
-        stage.world.advance(min(max(0.5, limit / 400), end - stage.world.loop.time()))
+        stage.world.advance(min(max(0.5, limit / LOOKS), end - stage.world.loop.time()))
     if problem:
         raise ScriptError(step.where, f"not within {step.words[0]}: {problem}")
     return None
@@ -435,7 +468,7 @@ def _during(stage: Stage, step: Step) -> Output:
             raise ScriptError(step.where, f"at {clock_text(stage.world.loop.time())}: {problem}")
         if stage.world.loop.time() >= end:
             return None
-        stage.world.advance(min(max(0.5, limit / 400), end - stage.world.loop.time()))
+        stage.world.advance(min(max(0.5, limit / LOOKS), end - stage.world.loop.time()))
 
 
 @verb("count", "traffic of links is counted from here")
@@ -444,9 +477,11 @@ def _count(stage: Stage, step: Step) -> Output:
     return None
 
 
-@verb("settled", "all that settles has settled: every invariant of a quiet world holds")
+@verb("settled", "every invariant of a quiet world holds, now or within a minute")
 def _settled(stage: Stage, step: Step) -> Output:
-    broken = stage.invariants.broken(settled=True)
+    end = stage.world.loop.time() + SETTLES * stage.world.pace
+    while (broken := stage.invariants.broken(settled=True)) and stage.world.loop.time() < end:
+        stage.world.advance(1.0)
     if broken:
         raise ScriptError(step.where, "; ".join(broken))
     return None
@@ -531,6 +566,11 @@ def _number(step: Step, key: str, default: int = 0) -> int:
     return int(text)
 
 
+def _begin(site: Site, join_code: str | None = None) -> None:
+    site.start(join_code)
+    site.wait()
+
+
 def _add(stage: Stage, path: str, step: Step, hosts: int) -> Site:
     """A site with what the step gives its machine and its bottom: guests, clock, rate."""
     return stage.world.add(
@@ -539,4 +579,5 @@ def _add(stage: Stage, path: str, step: Step, hosts: int) -> Site:
         guests=_number(step, "guests"),
         offset=duration(step.setting("clock") or "0s", step.where),
         rate=float(step.setting("rate") or "1"),
+        name=step.setting("as"),
     )

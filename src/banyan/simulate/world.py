@@ -10,12 +10,13 @@ from __future__ import annotations
 import gc
 import sys
 import traceback
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from types import TracebackType
 from typing import Self
 
 import structlog
 
+from banyan.simulate.script import clock_text
 from banyan.simulate.site import Ground, Site
 
 # Warnings kept of a long run.
@@ -23,15 +24,20 @@ KEPT_WARNINGS = 10_000
 
 
 class World(Ground):
-    """See the module. `commits`: draw how long each commit takes, so that more interleavings are met.
+    """See the module. `pace`: leases, reports, scans are that many times as long, for worlds of many days.
 
+    `commits`: draw how long each commit takes, so that more interleavings are met.
     `rehearse`: run each unit of work twice, as a database may (store.inline). `traced`: note journal lines.
+    `say`, once set, hears every line of the zones' logs.
     """
 
-    def __init__(self, seed: int = 1, *, commits: bool = True, rehearse: bool = True, traced: bool = True) -> None:
-        super().__init__(seed, commits=commits, rehearse=rehearse, traced=traced)
+    def __init__(
+        self, seed: int = 1, *, pace: int = 1, commits: bool = True, rehearse: bool = True, traced: bool = True
+    ) -> None:
+        super().__init__(seed, pace=pace, commits=commits, rehearse=rehearse, traced=traced)
         self.warnings: list[str] = []
         self._broken: list[str] = []
+        self.say: Callable[[str], None] | None = None
         self._logging: dict[str, object] = {}
 
     def __enter__(self) -> Self:
@@ -62,12 +68,16 @@ class World(Ground):
         guests: int = 0,
         offset: float = 0.0,
         rate: float = 1.0,
+        name: str | None = None,
         like: Site | None = None,
     ) -> Site:
-        """A zone's place: a machine of its own, an empty disk. Nothing runs yet. `like`: with that zone's settings."""
+        """A zone's place: a machine of its own, an empty disk. Nothing runs yet.
+
+        `name`: what it calls itself, if not as its path ends. `like`: with the settings of that zone.
+        """
         if path in self.sites:
             raise ValueError(f"there is a zone {path} already")
-        site = Site(self, path, hosts=hosts, guests=guests, offset=offset, rate=rate, like=like)
+        site = Site(self, path, hosts=hosts, guests=guests, offset=offset, rate=rate, name=name, like=like)
         self.sites[path] = site
         return site
 
@@ -95,6 +105,9 @@ class World(Ground):
         gc.collect()
 
     def _log(self, logger: object, level: str, event: MutableMapping[str, object]) -> str:
+        if self.say is not None:
+            fields = " ".join(f"{key}={value}" for key, value in event.items() if key != "exc_info")
+            self.say(f"{clock_text(self.loop.time())} {self.loop.speaker()} {level} {fields}{_raised(event)}")
         if level in ("warning", "error", "critical", "exception"):
             fields = " ".join(
                 f"{key}={value}" for key, value in sorted(event.items()) if key not in ("event", "exc_info")
@@ -103,13 +116,14 @@ class World(Ground):
             if len(self.warnings) < KEPT_WARNINGS:
                 self.warnings.append(f"{self.loop.time():.3f} {line}")
             if event.get("exc_info") or level in ("critical", "exception"):
-                self._broken.append(f"{line}{_raised(event.get('exc_info'))}")
+                self._broken.append(f"{line}{_raised(event)}")
         return ""
 
 
-def _raised(exc_info: object) -> str:
-    """Where the exception now being handled was raised."""
-    error = exc_info if isinstance(exc_info, BaseException) else sys.exc_info()[1]
+def _raised(event: MutableMapping[str, object]) -> str:
+    """Where the exception that is logged was raised."""
+    given = event.get("exc_info")
+    error = given if isinstance(given, BaseException) else sys.exc_info()[1] if given else None
     if error is None:
         return ""
     frames = traceback.extract_tb(error.__traceback__)[-3:]

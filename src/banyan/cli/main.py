@@ -85,3 +85,7 @@ def _asked(arguments: Sequence[str]) -> str:
 
 def main() -> None:
     sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

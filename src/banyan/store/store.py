@@ -132,7 +132,8 @@ class SqlStore:
     def _join(self) -> None:
         for thread in self._threads:
             thread.join(self._limits.patience)
-        if not self._done:
+        # A thread that hangs in the database may still commit: then the folder stays ours until the process ends.
+        if not self._done and not any(thread.is_alive() for thread in self._threads):
             self._done = True
             self._database.dispose()
             self._released()

@@ -43,11 +43,12 @@ def first_generation(now: Wall, ids: Ids) -> int:
 
 
 class Streams:
-    """`code`: our own. `start`: from `first_generation`."""
+    """`code`: our own. `start`: from `first_generation`. `scanned`: the newest digest is of complete scans."""
 
     def __init__(self, code: ZoneCode, start: int) -> None:
         self.code = code
         self.uses = Uses(code)
+        self.scanned = False
         self._generation = start
         self._digests: OrderedDict[int, Counters] = OrderedDict({start: {}})
         self._rows: Feed[ZoneCode, Row] = Feed(start, _size)

@@ -60,6 +60,7 @@ class Publish:
             return self._next
         if self._published != self._members.version:
             self._published = self._members.version
+            self._streams.scanned = self._members.scanned
             self._streams.publish_digest(self._members.counters())
             self._next = Mono(now + GATHER)
         if now >= self._flush_at:

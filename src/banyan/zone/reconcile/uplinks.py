@@ -249,7 +249,8 @@ class UplinkSide:
         """News since `known`; a Beat if there is none."""
         self._news.clear()
         here = self._members
-        said = (here.condition.value, here.reason[:500], here.scanning, here.scanned)
+        # Ready means counted: a scan counts once the digest that goes up has it.
+        said = (here.condition.value, here.reason[:500], here.scanning, here.scanned and self._streams.scanned)
         if self.leaving:
             said = (LEAVING, "this zone leaves by its operator's word", False, True)
         generations = self._streams.generations()

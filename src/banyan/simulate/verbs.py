@@ -16,7 +16,7 @@ from banyan.simulate import expect
 from banyan.simulate.faults import Doom, Instant, Path
 from banyan.simulate.invariants import Invariants
 from banyan.simulate.mischief import MISCHIEF
-from banyan.simulate.script import ScriptError, Step, clock_text, duration
+from banyan.simulate.script import ScriptError, Setting, Step, clock_text, duration
 from banyan.simulate.site import Site
 from banyan.simulate.world import World
 from banyan.store.inline import Image
@@ -99,6 +99,11 @@ def _tree(stage: Stage, step: Step) -> Output:
             _join(stage, path, hosts, step)
         level = below
         _await_ready(stage, step, below)
+    total = counts[-1] * (len(level) if len(counts) > 1 else 1)
+    _within(
+        stage,
+        replace(step, verb="within", words=("1m", "usage", "top"), settings=(Setting("hosts.total", "=", str(total)),)),
+    )
     return None
 
 

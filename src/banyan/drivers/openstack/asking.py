@@ -57,7 +57,10 @@ class Asker(Protocol):
     ) -> AsyncGenerator[P, None]: ...
 
     async def aside(self, work: Callable[[], T]) -> T:
-        """What `work` returns: pure work over thousands of things, done off the event loop."""
+        """What `work` returns: pure work over thousands of things, done off the event loop.
+
+        What msgspec finds wrong in it is DriverUnavailable as well.
+        """
 
 
 class Pace:
@@ -196,7 +199,11 @@ class Cloud:
             marker = following
 
     async def aside(self, work: Callable[[], T]) -> T:
-        return await self._run(lambda _: work(), self.asked_last, "its answers (reading them)", self._timeout)
+        service = self.asked_last
+        try:
+            return await self._run(lambda _: work(), service, "a list (reading it)", self._timeout)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self.where.nonsense(service, "a list", "JSON", str(error), b"") from error
 
     # --- inside ---------------------------------------------------------------------------------
 

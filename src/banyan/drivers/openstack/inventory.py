@@ -96,8 +96,9 @@ class Inventories:
 
     async def read(self, asker: Asker, hypervisors: Mapping[str, Hypervisor]) -> Reading:
         listed = await asker.get(Service.PLACEMENT, "/resource_providers", ProviderList)
-        members = {p.uuid: p for p in listed.resource_providers if p.root in hypervisors}
-        strangers = sorted(p.name for p in listed.resource_providers if p.root not in hypervisors)
+        providers = await asker.aside(listed.providers)
+        members = {p.uuid: p for p in providers if p.root in hypervisors}
+        strangers = sorted(p.name for p in providers if p.root not in hypervisors)
         self._known = {uuid: known for uuid, known in self._known.items() if uuid in members}
 
         scan = _Scan(asker, members)
@@ -199,9 +200,8 @@ class _Scan:
         await self.asker.aside(partial(self._summarise, found))
 
     def _summarise(self, found: Candidates) -> None:
-        for uuid, summary in found.provider_summaries.items():
-            if uuid in self.members:
-                self.seen[uuid] = self._summarised(summary)
+        for uuid, summary in found.summaries(self.members):
+            self.seen[uuid] = self._summarised(summary)
 
     def settle_listed(self, hypervisors: Mapping[str, Hypervisor]) -> list[str]:
         """Takes what the hardware has from Nova's list where that tells all; the providers for which it does not."""
@@ -230,7 +230,7 @@ class _Scan:
         for name in names:
             params = {"resources": f"{name}:1"}
             listed = await self.asker.get(Service.PLACEMENT, "/resource_providers", ProviderList, params)
-            found.update(p.uuid for p in listed.resource_providers)
+            found.update(p.uuid for p in await self.asker.aside(listed.providers))
         return found
 
     def _summarised(self, summary: ProviderSummary) -> _Seen:

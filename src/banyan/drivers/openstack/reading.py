@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -132,7 +133,7 @@ class Reading:
         silent = [s.host for s in services.services if s.status.upper() == "UNKNOWN"]
         if silent:
             self.facts["cell down"] = _named(sorted(silent), "compute services in a cell that does not answer Nova")
-        return translate.neighbourhood(services.services, aggregates.aggregates)
+        return await self._asker.aside(partial(translate.neighbourhood, services.services, aggregates.aggregates))
 
     async def _quota(self) -> Host:
         reply = await self._asker.get(Service.COMPUTE, "/limits", shapes.LimitsReply)

@@ -6,6 +6,8 @@ more than its id); fields that are not read are not named. https://docs.openstac
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
+
 import msgspec
 
 
@@ -166,7 +168,12 @@ class Provider(msgspec.Struct, frozen=True):
 
 
 class ProviderList(msgspec.Struct, frozen=True):
-    resource_providers: list[Provider]
+    """Each is a Provider, decoded one by one: placement does not page, and decoding holds all threads."""
+
+    resource_providers: list[msgspec.Raw]
+
+    def providers(self) -> list[Provider]:
+        return list(map(_PROVIDER.decode, self.resource_providers))
 
 
 class ClassSummary(msgspec.Struct, frozen=True):
@@ -182,9 +189,15 @@ class ProviderSummary(msgspec.Struct, frozen=True):
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """Only the summaries of `GET /allocation_candidates`; how the request could be met is skipped over."""
+    """Only the summaries of `GET /allocation_candidates`; how the request could be met is skipped over.
 
-    provider_summaries: dict[str, ProviderSummary]
+    By provider, each a ProviderSummary that is decoded by itself, as above.
+    """
+
+    provider_summaries: dict[str, msgspec.Raw]
+
+    def summaries(self, wanted: Container[str]) -> Iterator[tuple[str, ProviderSummary]]:
+        return ((uuid, _SUMMARY.decode(raw)) for uuid, raw in self.provider_summaries.items() if uuid in wanted)
 
 
 class Inventory(msgspec.Struct, frozen=True):
@@ -205,6 +218,10 @@ class UsageReply(msgspec.Struct, frozen=True):
 
 class TraitReply(msgspec.Struct, frozen=True):
     traits: list[str]
+
+
+_PROVIDER = msgspec.json.Decoder(Provider)
+_SUMMARY = msgspec.json.Decoder(ProviderSummary)
 
 
 # --- image, network, identity -------------------------------------------------------------------

@@ -245,6 +245,21 @@ def test_nonsense_is_called_nonsense(cloud: StandIn, make: Make, body: bytes, ki
     told(error, "Nova answered GET /os-hypervisors/detail with something else")
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/resource_providers", b'{"resource_providers": [{"uuid": 7}]}'),
+        ("/allocation_candidates", b'{"provider_summaries": {"00000000-0000-4000-8000-000000000001": []}}'),
+    ],
+)
+def test_nonsense_inside_a_long_list(cloud: StandIn, make: Make, path: str, body: bytes) -> None:
+    filled(cloud)
+    cloud.fail(path, Fault(200, body))
+    error = refusal(make())
+    assert error.code == "openstack-nonsense"
+    told(error, "Placement")
+
+
 def test_nonsense_of_keystone(cloud: StandIn, make: Make) -> None:
     cloud.fail("/auth/tokens", Fault(200, b"<html>captive portal</html>", "text/html"))
     told(refusal(make()), "no token")

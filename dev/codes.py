@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+from banyan.api import faults
 from banyan.core import errors, records
 from banyan.core.errors import BanyanError
 
@@ -18,7 +19,7 @@ _CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 def kinds() -> dict[str, type[BanyanError]]:
     return {
         name: value
-        for module in (errors, records)
+        for module in (errors, records, faults)
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, BanyanError)
     }
@@ -30,10 +31,20 @@ def raised() -> dict[str, dict[str, set[str]]]:
     known = kinds()
     for path in sorted(SOURCE.rglob("*.py")):
         where = path.relative_to(SOURCE).as_posix()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        # A kind that names its code itself, in super().__init__("code", …).
+        own = {
+            call: kind.name
+            for kind in ast.walk(tree)
+            if isinstance(kind, ast.ClassDef)
+            for call in ast.walk(kind)
+            if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "__init__"
+        }
+        for node in ast.walk(tree):
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            name = own.get(node, name)
             first = node.args[0]
             if name in known and isinstance(first, ast.Constant) and isinstance(first.value, str):
                 found[first.value][name].add(where)

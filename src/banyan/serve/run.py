@@ -8,6 +8,7 @@ the zone's tasks end, drivers close, the store closes last.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import ssl
 import sys
@@ -91,6 +92,9 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
             link=settings.link.listen,
             data=str(settings.folder),
         )
+        # What is loaded by now stays: a collection that walks it would hold the loop for longer than a heartbeat.
+        gc.collect()
+        gc.freeze()
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = [

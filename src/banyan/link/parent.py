@@ -343,7 +343,8 @@ class Session:
             text = f"the parent took over {self._settings.own:g} s; come again a little later"
             self._do(self._machine.close("busy", text, retry_after=self._link._ids.uniform(1.0, self._settings.own)))
         except BanyanError as error:
-            self._do(self._machine.close(error.code, _public(error), retry_after=_retry_after(error)))
+            after = _retry_after(error, enrolling=self._purpose == "enrol")
+            self._do(self._machine.close(error.code, _public(error), retry_after=after))
 
     def _do(self, actions: Sequence[ParentAction]) -> None:
         """Performs what the machine said. At its end the reader is woken, which ends the rest."""
@@ -380,10 +381,14 @@ def _public(error: BanyanError) -> str:
     )
 
 
-def _retry_after(error: BanyanError) -> float | None:
-    """What the child is told: a refusal is for ever unless it says otherwise, the rest is worth another try."""
+def _retry_after(error: BanyanError, *, enrolling: bool) -> float | None:
+    """What the child is told: a refusal is for ever unless it says otherwise, the rest is worth another try.
+
+    Who is a child already may try again where the present state forbids (Conflict); a stranger who meets a taken
+    name would wait for ever, where a person must choose.
+    """
     if error.retry_after is not None:
         return error.retry_after
-    if isinstance(error, Conflict) or error.transient or isinstance(error, Unreachable | Broken):
+    if error.transient or isinstance(error, Unreachable | Broken) or (isinstance(error, Conflict) and not enrolling):
         return None
     return -1.0

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from banyan.core.digest import Digest, Sums
-from banyan.core.guest import Guest
+from banyan.core.guest import Guest, GuestState
 from banyan.core.host import Host
 from banyan.core.ids import code_text
 from banyan.core.journal import Line
 from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord
 from banyan.core.rack import Rack
-from banyan.core.resources import VCPU, Amount, ResourceClass
+from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU, Amount, ResourceClass, add_amounts
 from banyan.core.time import Wall, iso
 from banyan.core.zone import Child
 from banyan.zone.tree import Node, Tree
@@ -31,6 +31,9 @@ from banyan.zone.views import (
     ZoneTotals,
     ZoneView,
 )
+
+# Scripts read these by name: they are there also where nothing is counted.
+NOTHING = {DISK_GIB: Amount(), MEMORY_MIB: Amount(), VCPU: Amount()}
 
 
 def when(instant: float | None) -> str | None:
@@ -58,8 +61,8 @@ def usage(digest: Digest, path: str, now: Wall, unknown_names: tuple[str, ...]) 
         path=path,
         zones=totals(digest),
         hosts=HostCounts(live.hosts, live.hosts_up, live.hosts_disabled),
-        guests=dict(live.guests),
-        resources=amounts(live.resources),
+        guests={GuestState.ACTIVE.value: 0, **live.guests},
+        resources=amounts(add_amounts(NOTHING, live.resources)),
         not_offered=part(digest.not_offered, 0, digest.as_of),
         unknown=part(digest.unknown, digest.unknown_zones, digest.unknown_as_of),
         unknown_names=unknown_names,

@@ -57,7 +57,7 @@ CASES: dict[str, Case] = {
     "GET /v1": Case(_OPEN, "/v1"),
     "GET /openapi.json": Case(_OPEN, "/openapi.json"),
     "GET /healthz": Case(_OPEN, "/healthz"),
-    "GET /metrics": Case(_ANY, "/metrics"),
+    "GET /metrics": Case(_WHOLE, "/metrics"),
     "GET /v1/status": Case(_WHOLE, "/v1/status"),
     "POST /v1/authority/rotate": Case(_WHOLE, "/v1/authority/rotate", body={"leaked": True}),
     "POST /v1/release": Case(_WHOLE, "/v1/release"),

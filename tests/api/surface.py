@@ -351,7 +351,8 @@ class FakeSurface:
         self._whole(caller, Role.ADMIN)
         return PageView((msgspec.Raw(b'{"kind":"network","name":"banyan","then":"removed"}'),))
 
-    def metrics(self) -> Mapping[str, float]:
+    def metrics(self, caller: Caller) -> Mapping[str, float]:
+        self._whole(caller, Role.VIEWER)
         return {"banyan_zones": 5.0, 'banyan_children{health="alive"}': 4.0, "banyan_scans_total": 7.0}
 
     def journal_number(self) -> int:

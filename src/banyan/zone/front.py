@@ -447,7 +447,8 @@ class Front:
 
     # --- followers ------------------------------------------------------------------------------
 
-    def metrics(self) -> Mapping[str, float]:
+    def metrics(self, caller: Caller) -> Mapping[str, float]:
+        self._here(caller, Role.VIEWER)
         return self._zone.metrics()
 
     def journal_number(self) -> int:

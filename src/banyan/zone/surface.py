@@ -103,8 +103,8 @@ class Surface(Protocol):
     async def leave(self, caller: Caller, apply: bool) -> PageView:
         """What Banyan made here, that leaving would remove; removed and left with `apply`."""
 
-    def metrics(self) -> Mapping[str, float]:
-        """Plain gauges and counters by Prometheus name (labels in braces), cheap to read."""
+    def metrics(self, caller: Caller) -> Mapping[str, float]:
+        """Of the whole zone. Plain gauges and counters by Prometheus name (labels in braces), cheap to read."""
 
     def journal_number(self) -> int:
         """The newest journal line's number, for followers."""

@@ -18,7 +18,7 @@ async def health(context: Context, query: NoQuery, body: NoBody) -> Response:
 
 
 async def metrics(context: Context, query: NoQuery, body: NoBody) -> Response:
-    measured = {**context.surface.metrics(), **context.measured()}
+    measured = {**context.surface.metrics(context.caller), **context.measured()}
     return Response(exposition(measured), media_type=PROMETHEUS)
 
 

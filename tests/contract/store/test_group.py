@@ -181,6 +181,7 @@ def test_patience_with_a_database_that_hangs_ends_in_an_unknown_fate(
     run(store.close())
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_an_observer_that_raises_ends_writing_and_leaves_nobody_waiting(
     location: str, tmp_path: Path, run: Run
 ) -> None:

@@ -216,6 +216,33 @@ def test_no_secret_stands_in_the_database(location: str, tmp_path: Path, run: Ru
         assert repr(seed)[2:-1].encode() not in held
 
 
+def test_sqlite_commits_are_durable(tmp_path: Path, run: Run) -> None:
+    """synchronous=FULL: the log is flushed by every COMMIT (sqlite.org/pragma.html)."""
+    store = opened(tmp_path / "zone")
+    asked = ("synchronous", "journal_mode", "foreign_keys")
+    found = run(
+        store.write("ask", lambda u: [u.keys._connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in asked])
+    )
+    run(store.close())
+    assert found == [2, "wal", 1]
+
+
+@pytest.mark.parametrize(
+    ("set_to", "used"), [("off", "on"), ("local", "on"), ("on", "on"), ("remote_apply", "remote_apply")]
+)
+def test_postgresql_commits_are_at_least_durable(
+    server: Server, tmp_path: Path, run: Run, set_to: str, used: str
+) -> None:
+    url = server.new_database()
+    with server.connect() as connection:
+        name = url.partition("@/")[2].partition("?")[0]
+        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = '{set_to}'")  # type: ignore[arg-type]
+    store = opened(tmp_path / "zone", url)
+    asked = "SHOW synchronous_commit"
+    assert run(store.write("ask", lambda u: u.keys._connection.exec_driver_sql(asked).scalar())) == used
+    run(store.close())
+
+
 def test_kept_reopens(kept: Kept) -> None:
     kept.write(lambda u: u.self_.put(SELF))
     kept.again()

@@ -27,7 +27,7 @@ from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 from websockets.uri import parse_uri
 
-from banyan.core.errors import BadInput, Unreachable
+from banyan.core.errors import BadInput, BanyanError, Unreachable
 from banyan.core.messages import MAX_STRANGER_FRAME
 from banyan.core.ports import Clock, Credentials, Peer, Wire, WireClosed
 from banyan.core.time import Mono
@@ -169,7 +169,12 @@ class WebSocketDialer:
         try:
             async with asyncio.timeout(max(0.1, timeout - (self._clock.now() - began))):
                 if proxy is not None:
-                    await connect_through(sock, proxy, host, port)
+                    try:
+                        await connect_through(sock, proxy, host, port)
+                    except BaseException:
+                        sock.close()
+                        raise
+                # From here on the loop owns the socket: closing it as well could hit another's descriptor.
                 connection = await self._encrypt(sock, address, PATHS[purpose], context, name, timeout)
                 try:
                     leaf = _shown(connection)
@@ -182,9 +187,6 @@ class WebSocketDialer:
         except TimeoutError as error:
             text = f"{address} took the connection, but did not finish the handshake within {timeout:g} s"
             raise Unreachable("timed-out", text, transient=True) from error
-        except BaseException:
-            sock.close()
-            raise
         ours = credentials.certificate if credentials is not None and purpose == "session" else None
         return WebSocketWire(connection, Peer(leaf, address, ours))
 
@@ -200,30 +202,26 @@ class WebSocketDialer:
     ) -> _Dialled:
         uri = parse_uri(f"wss://{address}{path}")
 
-        def connection() -> _Dialled:
-            protocol = ClientProtocol(uri, max_size=MAX_STRANGER_FRAME)
-            return _Dialled(protocol, ping_interval=None, close_timeout=CLOSING, max_queue=QUEUE)
-
+        protocol = ClientProtocol(uri, max_size=MAX_STRANGER_FRAME)
+        made = _Dialled(protocol, ping_interval=None, close_timeout=CLOSING, max_queue=QUEUE)
+        loop = asyncio.get_running_loop()
         try:
-            _, made = await asyncio.get_running_loop().create_connection(
-                connection,
+            await loop.create_connection(
+                lambda: made,
                 sock=sock,
                 ssl=context,
                 server_hostname=name,
                 ssl_handshake_timeout=max(1.0, timeout),
                 ssl_shutdown_timeout=CLOSING,
             )
-        except ssl.SSLCertVerificationError as error:
-            raise not_the_parent() from error
-        except ssl.SSLError as error:
-            text = f"{address} does not speak TLS 1.3 as a parent does ({error.reason or error}); is it a link port?"
-            raise Unreachable("tls-failed", text, transient=True) from error
-        except (OSError, EOFError) as error:
-            text = (
-                f"{address} ended the connection during the TLS handshake ({error}); it may be busy or stopping, "
-                "or something in between does not let TLS pass"
-            )
-            raise Unreachable("closed-in-handshake", text, transient=True) from error
+        except BaseException as error:
+            if not isinstance(loop, asyncio.BaseEventLoop):
+                # uvloop has closed the descriptor, and may not have told the socket object (it does so only after the
+                # first turn of the loop): its end would close whatever has that number by then.
+                sock.detach()
+            if isinstance(error, (OSError, EOFError)) and not isinstance(error, TimeoutError):
+                raise _tls_failure(error, address) from error
+            raise
         return made
 
     async def _upgrade(self, connection: _Dialled, address: str, *, shown: bool) -> None:
@@ -243,6 +241,19 @@ class WebSocketDialer:
                 "that parent signed it (was the parent reinstalled or restored? then join again), or it is stopping"
             )
             raise Unreachable("handshake-refused", text, transient=True) from error
+
+
+def _tls_failure(error: OSError | EOFError, address: str) -> BanyanError:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return not_the_parent()
+    if isinstance(error, ssl.SSLError):
+        text = f"{address} does not speak TLS 1.3 as a parent does ({error.reason or error}); is it a link port?"
+        return Unreachable("tls-failed", text, transient=True)
+    text = (
+        f"{address} ended the connection during the TLS handshake ({error}); it may be busy or stopping, "
+        "or something in between does not let TLS pass"
+    )
+    return Unreachable("closed-in-handshake", text, transient=True)
 
 
 def _alert(connection: _Dialled, error: BaseException) -> str:
@@ -381,13 +392,12 @@ class WebSocketListener:
     async def _take(self, sock: socket.socket, address: str) -> None:
         """One connection, from TLS to its end."""
         inside = self._door.enter(address)
-        opening = True
+        opening = True  # the loop owns the socket from `_encrypt` on
         connection: _Accepted | None = None
         try:
             identity, context = self._context()
-            with suppress(OSError):
-                mark(sock, self._settings.dscp)
             try:
+                mark(sock, self._settings.dscp)
                 async with asyncio.timeout(self._settings.opening):
                     connection = await self._encrypt(sock, context)
                     await connection.handshake(_route, server_header=None)
@@ -397,6 +407,8 @@ class WebSocketListener:
                 return
             if connection.protocol.state is not OPEN or connection.request is None:
                 self.failed += 1
+                connection.transport.close()  # after what it was told
+                connection = None
                 return
             peer = Peer(_shown(connection), address, identity.credentials.certificate)
             purpose = PURPOSES[connection.request.path]
@@ -410,20 +422,18 @@ class WebSocketListener:
                 self._door.leave(inside)
             if connection is not None:
                 connection.transport.abort()
-            sock.close()
 
     async def _encrypt(self, sock: socket.socket, context: SSLContext) -> _Accepted:
-        def connection() -> _Accepted:
-            return _Accepted(
-                ServerProtocol(max_size=MAX_STRANGER_FRAME),
-                cast(Server, self),
-                ping_interval=None,
-                close_timeout=CLOSING,
-                max_queue=QUEUE,
-            )
-
-        _, made = await asyncio.get_running_loop().connect_accepted_socket(
-            connection,
+        made = _Accepted(
+            ServerProtocol(max_size=MAX_STRANGER_FRAME),
+            cast(Server, self),
+            ping_interval=None,
+            close_timeout=CLOSING,
+            max_queue=QUEUE,
+        )
+        # Not the protocol that comes back: uvloop returns its own of TLS.
+        await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: made,
             sock,
             ssl=context,
             ssl_handshake_timeout=self._settings.opening,

@@ -89,7 +89,7 @@ class WebSocket:
                 return await test()
 
         result = asyncio.run(watched())
-        assert problems == []
+        assert problems == [], problems
         return result
 
     async def listen(

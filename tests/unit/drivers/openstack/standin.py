@@ -10,14 +10,14 @@ import json
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+
+from tests.unit.drivers.openstack.serving import Fault, Handler, Json
 
 PASSWORD = "pass-of-the-stand-in"
 TOKEN = "token-of-the-stand-in-"
 PROJECT = "c2019bd77be84da6bfb8722500e98d14"
-Json = dict[str, object]
 
 # Placement refuses query parameters that it does not know.
 _PLACEMENT_QUERIES = {
@@ -47,20 +47,6 @@ class Provider:
         return name in self.inventories and self.used.get(name, 0) + 1 <= self.capacity(name)
 
 
-@dataclass
-class Fault:
-    """Instead of an answer: a status and a body, or silence until the server closes. `times` is how often."""
-
-    status: int = 500
-    body: bytes = b'{"computeFault": {"code": 500, "message": "it broke"}}'
-    kind: str = "application/json"
-    headers: dict[str, str] = field(default_factory=dict)
-    hang: bool = False
-    cut: bool = False
-    drip: bool = False
-    times: int = 1_000_000
-
-
 class StandIn:
     """The cloud's state, to be changed by a test, and its server. `log` has (method, path, query, microversion)."""
 
@@ -88,8 +74,8 @@ class StandIn:
         self.after: Callable[[str], None] = lambda path: None
         self._tokens = 0
         self._oldest_valid = 0
-        self._closing = threading.Event()
-        handler = type("Handler", (_Handler,), {"cloud": self})
+        self.closing = threading.Event()
+        handler = type("Bound", (Handler,), {"cloud": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -97,7 +83,7 @@ class StandIn:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def close(self) -> None:
-        self._closing.set()
+        self.closing.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(5)
@@ -411,102 +397,3 @@ def flavor(id: str, name: str, *, vcpus: int = 1, ram: int = 2048, disk: int = 1
         "description": None,
         "extra_specs": dict(specs),
     }
-
-
-class _Handler(BaseHTTPRequestHandler):
-    cloud: StandIn
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1
-
-    def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length", 0))
-        body = json.loads(self.rfile.read(length) or b"{}")
-        cloud = self.cloud
-        cloud.log.append(("POST", self.path, {}, ""))
-        if self._faulty():
-            return
-        if not self.path.endswith("/auth/tokens"):
-            self._send(405, {"error": {"code": 405, "message": "no"}})
-            return
-        given = body["auth"]["identity"]["password"]["user"]["password"]
-        if given != cloud.password:
-            message = "The request you have made requires authentication."
-            self._send(401, {"error": {"code": 401, "message": message, "title": "Unauthorized"}})
-            return
-        token, reply = cloud.token()
-        self._send(201, reply, {"X-Subject-Token": token})
-
-    def do_GET(self) -> None:
-        split = urlsplit(self.path)
-        query = {name: values[-1] for name, values in parse_qs(split.query).items()}
-        cloud = self.cloud
-        microversion = self.headers.get("OpenStack-API-Version", "")
-        cloud.log.append(("GET", split.path, query, microversion))
-        if self._faulty():
-            return
-        # Version documents are for all.
-        public = split.path.rstrip("/") in ("/identity", "/identity/v3", "/compute/v2.1", "/placement")
-        if split.path.rstrip("/").startswith("/identity") and public:
-            version = {
-                "id": "v3.14",
-                "status": "stable",
-                "links": [{"rel": "self", "href": f"{cloud.url}/identity/v3/"}],
-            }
-            self._send(300, {"versions": {"values": [version]}})
-            return
-        if not public and not cloud.valid(self.headers.get("X-Auth-Token", "")):
-            self._send(401, {"error": {"code": 401, "message": "The request you have made requires authentication."}})
-            return
-        status, reply = cloud.answer(split.path.rstrip("/"), query)
-        self._send(status, reply)
-        cloud.after(split.path)
-
-    def _faulty(self) -> bool:
-        cloud = self.cloud
-        fault = next((f for part, f in cloud.faults.items() if part in self.path and f.times > 0), None)
-        if fault is None:
-            return False
-        fault.times -= 1
-        self.close_connection = True
-        if fault.cut:
-            return True
-        if fault.hang:
-            cloud._closing.wait(30)
-            return True
-        if fault.drip:
-            self._drip()
-            return True
-        self.send_response(fault.status)
-        self.send_header("Content-Type", fault.kind)
-        self.send_header("Content-Length", str(len(fault.body)))
-        self.send_header("Connection", "close")
-        for name, value in fault.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(fault.body)
-        return True
-
-    def _drip(self) -> None:
-        """A body that never ends and never pauses long enough for a read to time out."""
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        try:
-            while not self.cloud._closing.wait(0.05):
-                self.wfile.write(b" ")
-                self.wfile.flush()
-        except OSError:
-            return
-
-    def _send(self, status: int, reply: Json, headers: dict[str, str] | None = None) -> None:
-        body = json.dumps(reply).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Tests read `StandIn.log`."""

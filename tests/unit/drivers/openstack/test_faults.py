@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,13 +11,11 @@ import pytest
 from banyan.core.rack import RackHealth
 from banyan.core.records import DriverUnavailable
 from banyan.drivers.openstack import REGISTRATION, OpenStackDriver
-from banyan.drivers.openstack.asking import seconds_of
-from banyan.drivers.openstack.lanes import Lanes, LanesBusy, Overdue
-from banyan.drivers.openstack.reasons import message
-from tests.unit.drivers.fakes import START, StillClock, context
+from tests.unit.drivers.fakes import StillClock, context
 from tests.unit.drivers.openstack.conftest import Make
 from tests.unit.drivers.openstack.seen import refusal, refused, scan, seen
-from tests.unit.drivers.openstack.standin import PASSWORD, TOKEN, Fault, StandIn
+from tests.unit.drivers.openstack.serving import Fault
+from tests.unit.drivers.openstack.standin import PASSWORD, TOKEN, StandIn
 from tests.unit.drivers.openstack.test_scan import filled
 
 
@@ -409,92 +406,3 @@ def test_a_closed_driver_says_so(cloud: StandIn, make: Make) -> None:
         assert (await refused(driver)).code == "driver-closed"
 
     ends(driver, story)
-
-
-# --- lanes ----------------------------------------------------------------------------------------
-
-
-def test_hanging_calls_are_bounded() -> None:
-    left, right = socket.socketpair()
-    with left, right:
-
-        def hang(overdue: Overdue) -> int:
-            return len(left.recv(1))
-
-        async def story() -> None:
-            lanes = Lanes(2, "test")
-            for _ in range(2):
-                with pytest.raises(TimeoutError):
-                    await lanes.run(hang, 0.05)
-            with pytest.raises(LanesBusy):
-                await lanes.run(hang, 0.05)
-            right.send(b"xx")
-            for _ in range(100):
-                await asyncio.wait({asyncio.ensure_future(asyncio.to_thread(int))})
-                if lanes._taken == 0:
-                    break
-            assert await lanes.run(lambda overdue: 7, 5) == 7
-
-        asyncio.run(story())
-
-
-def test_a_lane_tells_its_work_that_nobody_waits() -> None:
-    async def story() -> bool:
-        lanes = Lanes(1, "test")
-        ended = asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def work(overdue: Overdue) -> None:
-            while not overdue():
-                pass
-            loop.call_soon_threadsafe(ended.set)
-
-        with pytest.raises(TimeoutError):
-            await lanes.run(work, 0.05)
-        async with asyncio.timeout(5):
-            await ended.wait()
-        return True
-
-    assert asyncio.run(story())
-
-
-def test_a_lane_raises_what_its_work_raised() -> None:
-    def work(overdue: Overdue) -> None:
-        raise LookupError("mine")
-
-    with pytest.raises(LookupError, match="mine"):
-        asyncio.run(Lanes(1, "test").run(work, 5))
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("7", 7.0),
-        (" 12 ", 12.0),
-        ("", 0.0),
-        ("soon", 0.0),
-        ("-3", 0.0),
-        ("Fri, 15 Jan 2027 08:00:30 GMT", 30.0),
-        ("Fri, 15 Jan 2027 07:00:00 GMT", 0.0),
-    ],
-)
-def test_retry_after_is_seconds_or_a_date(text: str, seconds: float) -> None:
-    assert seconds_of(text, START) == seconds
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        (b'{"itemNotFound": {"code": 404, "message": "No server"}}', "No server"),
-        (b'{"error": {"code": 401, "message": "Who?", "title": "Unauthorized"}}', "Who?"),
-        (b'{"NeutronError": {"type": "X", "message": "no net", "detail": ""}}', "no net"),
-        (b'{"errors": [{"status": 404, "title": "Not Found", "detail": "gone\\n\\n really"}]}', "gone really"),
-        (b"<html>", ""),
-        (b"[]", ""),
-        (b"7", ""),
-        (b'{"a": {"message": "' + b"x" * 900 + b'"}}', "x" * 200),
-        (b'{"a": {"message": "line\\u0000\\u001b[31mred"}}', "line[31mred"),
-    ],
-)
-def test_the_services_own_words(body: bytes, said: str) -> None:
-    assert message(body) == said

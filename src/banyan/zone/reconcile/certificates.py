@@ -57,7 +57,9 @@ class Certificates:
         certificate = issue_server(
             self._own.issuer, public_key(self._seed), serial=self._own.serial(), now=wall, lifetime=LEAF_LIFE
         )
-        chain = (self._own.authority.row.certificate,)
+        # A child that was away knows only an older CA: in TLS, too, the cross certificates must lead it here.
+        crosses = rotation.bundle([one.row for one in self._own.authorities], wall)
+        chain = (*crosses, self._own.authority.row.certificate)
         self.credentials = Credentials(certificate, self._seed, chain)
         self._admission.server_certificate = certificate
         self.changed()

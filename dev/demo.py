@@ -177,7 +177,7 @@ def start(zones: Sequence[Zone], base: Path, say: Console) -> None:
     say.print("[bold]top[/] starts; one rule and one join code will admit its children")
     top.start()
     code = base / "top.code"
-    must(top, "rule", "add", "demo", "--verifier", "join_code", "--name", "*", "--set-label", "demo=yes")
+    must(top, "rule", "add", "demo", "--verifier", "join-code", "--name", "*", "--set-label", "demo=yes")
     must(top, "code", "create", "--uses", "2", "--out", str(code))
     say.print("[bold]east[/] (100 simulated hosts) and [bold]north[/] join it")
     east.start(code)

@@ -43,7 +43,9 @@ def add(
     /,
     *,
     priority: Annotated[int, Parameter(help="Lower is tried first.", metavar="N")] = 100,
-    verifier: Annotated[str, Parameter(help="How it proved itself: join-code, known-key.", metavar="PATTERN")] = "*",
+    verifier: Annotated[
+        str, Parameter(help="How it proved itself: join-code, known-key, or * for any.", metavar="KIND")
+    ] = "*",
     name: Annotated[str, Parameter(help="Its name.", metavar="PATTERN")] = "*",
     driver: Annotated[str, Parameter(help="Its driver.", metavar="PATTERN")] = "*",
     label: Annotated[

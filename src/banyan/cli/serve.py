@@ -72,6 +72,20 @@ class Setup:
             help="host:port where children shall dial it, if not --listen-link; may be given again.",
         ),
     ] = ()
+    parent: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative="",
+            metavar="ADDR",
+            group=ZONE,
+            show_default=False,
+            help="host:port of a parent that has listed this zone's key: no join code is needed; may be given again.",
+        ),
+    ] = ()
+    parent_pin: Annotated[
+        str | None,
+        Parameter(metavar="HEX", group=ZONE, help="With --parent: its CA, as `banyan status` shows it there."),
+    ] = None
     driver: Annotated[
         str | None,
         Parameter(
@@ -105,6 +119,8 @@ class Setup:
             "zone.labels": values.labels(self.label) or None,
             "store.url": self.store,
             "link.advertise": list(self.advertise) or None,
+            "link.parent": list(self.parent) or None,
+            "link.parent_pin": self.parent_pin,
             "log.level": self.log_level,
             "log.format": self.log_format,
             "rack": self._rack(),
@@ -173,19 +189,26 @@ class Joined(msgspec.Struct, frozen=True):
 
 def join(
     *,
-    code_file: Annotated[Path, Parameter(metavar="F", help="A file with the join code; - is standard input.")],
+    code_file: Annotated[
+        Path | None,
+        Parameter(metavar="F", help="A file with the join code; - is standard input. Not needed with --parent."),
+    ] = None,
     patience: Annotated[str, Parameter(help="How long to try while the parent cannot be reached.")] = PATIENCE,
     json: Json = False,
     setup: Setup = HERE,
 ) -> int:
-    """Join a parent with a join code, and end. `serve` does so by itself with --join-code-file."""
+    """Join a parent, with a join code or by a key that it has listed, and end. `serve` with --join-code-file or
+    --parent does so by itself.
+    """
     from banyan.serve.run import join as run
 
     screen = Screen(json)
     wait = values.seconds(patience)
+    settings = setup.settings({})
     code = join_code(code_file)
-    assert code is not None
-    path = run(setup.settings({}), code, wait)
+    if code is None and not settings.link.parent:
+        raise BadInput("bad-option", "join needs --code-file FILE, or, for a listed key, --parent and --parent-pin")
+    path = run(settings, code, wait)
     if json:
         screen.one(Joined(path))
     else:

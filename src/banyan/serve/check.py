@@ -53,11 +53,19 @@ async def _outside(settings: Settings, join_code: str | None, clock: Clock, ids:
         proxy = Proxy.parse(link.proxy, link.proxy_user, link.proxy_password_file)
     except BanyanError as error:
         return [Finding("proxy", False, error.text, "see link.proxy in the settings")]
-    if join_code is None:
+    dialer = WebSocketDialer(clock, proxy=proxy, dscp=link.dscp)
+    way = "" if proxy is None else f" through proxy {proxy}"
+    try:
+        named = settings.for_parent()
+    except BanyanError as error:
+        found.append(Finding("parent", False, error.text, "see link.parent in the settings"))
+        named = None
+    if join_code is not None:
+        found += await parent(join_code, dialer, clock, ids, way)
+    elif named is not None:
+        found += await listed(*named, dialer, clock, ids, way)
+    elif not found:
         found.append(Finding("parent", True, "not looked at: no join code was given"))
-    else:
-        dialer = WebSocketDialer(clock, proxy=proxy, dscp=link.dscp)
-        found += await parent(join_code, dialer, clock, ids, "" if proxy is None else f" through proxy {proxy}")
     try:
         racks = settings.for_zone().racks
     except BanyanError:
@@ -127,23 +135,43 @@ async def parent(text: str, dialer: Dialer, clock: Clock, ids: Ids, way: str) ->
     basis = TimeBasis().raised(code.issued)
     found: list[Finding] = []
     for address in code.addresses:
-        what = f"parent {address}"
-        try:
-            learned = await _meet(address, code.pin, dialer, clock, ids, basis)
-        except BanyanError as error:
-            # What the link says names the cause: a name, a route, a port, a proxy, a pin.
-            found.append(Finding(what, False, f"{error.text}{way}", _REMEDIES.get(type(error), "")))
+        seen, learned = await _one(address, code.pin, "made the code", dialer, clock, ids, basis, way)
+        found += seen
+        if learned is None:
             continue
-        found.append(Finding(what, True, f"answers{way}, and is the zone that made the code"))
-        offset = learned.offset
-        well = abs(offset) <= NOTABLE
-        found.append(
-            Finding("clock", well, f"{-offset:+.1f} s from the parent's", "" if well else "set up NTP; until then "
-                    "Banyan corrects its own time"))  # fmt: skip
         over = learned.correct(clock.wall()) > code.expires
         ends = f"{'expired' if over else 'good until'} {iso(code.expires)}"
         found.append(Finding("join code", not over, ends, "ask for a new one" if over else ""))
     return found
+
+
+async def listed(
+    addresses: Sequence[str], pin: bytes, dialer: Dialer, clock: Clock, ids: Ids, way: str
+) -> Sequence[Finding]:
+    """The parent that the settings name. Whether it has listed our key is not asked: that would be joining."""
+    found: list[Finding] = []
+    for address in addresses:
+        seen, _ = await _one(address, pin, "has the pin", dialer, clock, ids, TimeBasis(), way)
+        found += seen
+    return found
+
+
+async def _one(
+    address: str, pin: bytes, which: str, dialer: Dialer, clock: Clock, ids: Ids, basis: TimeBasis, way: str
+) -> tuple[Sequence[Finding], TimeBasis | None]:
+    what = f"parent {address}"
+    try:
+        learned = await _meet(address, pin, dialer, clock, ids, basis)
+    except BanyanError as error:
+        # What the link says names the cause: a name, a route, a port, a proxy, a pin.
+        return [Finding(what, False, f"{error.text}{way}", _REMEDIES.get(type(error), ""))], None
+    offset = learned.offset
+    well = abs(offset) <= NOTABLE
+    return [
+        Finding(what, True, f"answers{way}, and is the zone that {which}"),
+        Finding("clock", well, f"{-offset:+.1f} s from the parent's", "" if well else "set up NTP; until then "
+                "Banyan corrects its own time"),
+    ], learned  # fmt: skip
 
 
 _REMEDIES: dict[type[BanyanError], str] = {

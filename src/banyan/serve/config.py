@@ -22,6 +22,8 @@ from banyan.core.resources import ResourceClass
 from banyan.core.share import Share
 from banyan.core.time import Terms
 from banyan.core.zone import Mode
+from banyan.trust.keys import FINGERPRINT_SIZE
+from banyan.trust.tokens import MAX_ADDRESSES
 from banyan.zone.settings import ZoneSettings
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -58,9 +60,10 @@ class ZoneTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ApiTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The HTTP API. `tls` off is for loopback only. `certificate` and `key`: PEM files, else our own CA signs.
+    """The HTTP API. `tls` off is for loopback only. `certificate` and `key`: PEM files; without them the
+    zone signs one itself, and DATA/api.pem is a copy of it for `--ca-file`.
 
-    `names`: further DNS names and addresses for our own certificate.
+    `names`: further DNS names and addresses for that certificate.
     """
 
     listen: str = "127.0.0.1:8780"
@@ -73,12 +76,17 @@ class ApiTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The link. `advertise`: host:port as children shall dial it (default: `listen`).
 
-    `proxy`: http://host:port for CONNECT towards the parent; `proxy_user` and `proxy_password_file` if it
-    asks for them. `bytes_per_second` bounds what a session sends. `dscp` marks its packets (1 is LE).
+    `parent`: host:port where the parent's link listens, and `parent_pin` the SHA-256 of its CA (`banyan status`
+    there): for a zone whose key the parent has listed, which then needs no join code; and where the parent
+    is from now on, if it moved. `proxy`: http://host:port for CONNECT towards the parent; `proxy_user` and
+    `proxy_password_file` if it asks for them. `bytes_per_second` bounds what a session sends. `dscp` marks its
+    packets (1 is LE).
     """
 
     listen: str = "127.0.0.1:8781"
     advertise: tuple[str, ...] = ()
+    parent: tuple[str, ...] = ()
+    parent_pin: str = ""
     proxy: str = ""
     proxy_user: str = ""
     proxy_password_file: str = ""
@@ -155,6 +163,23 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     {ResourceClass(k): v for k, v in s.ceiling.items()},
                 )
         return Share()
+
+    def for_parent(self) -> tuple[tuple[str, ...], bytes] | None:
+        """Addresses and pin of the parent that the settings name, if they do. Raises BadInput("bad-setting")."""
+        addresses, text = self.link.parent, self.link.parent_pin
+        if not addresses and not text:
+            return None
+        try:
+            pin = bytes.fromhex(text.replace(":", ""))
+        except ValueError:
+            pin = b""
+        if not 1 <= len(addresses) <= MAX_ADDRESSES or len(pin) != FINGERPRINT_SIZE:
+            raise BadInput(
+                "bad-setting",
+                f"link.parent (--parent) is 1 to {MAX_ADDRESSES} addresses, and link.parent_pin (--parent-pin) the "
+                "64 hexadecimal digits after `CA` in `banyan status` at the parent; set both, or neither",
+            )
+        return addresses, pin
 
     def for_zone(self) -> ZoneSettings:
         """The part that the zone itself needs. Raises BadInput naming the setting that is wrong."""

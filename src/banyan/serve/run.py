@@ -22,6 +22,7 @@ from banyan.api.app import build_app
 from banyan.api.listen import local_server, local_socket, public_server, public_socket, split_address
 from banyan.core.errors import BadInput, BanyanError, Broken
 from banyan.core.ids import code_text
+from banyan.core.ports import Clock
 from banyan.drivers.registry import Drivers, Registry
 from banyan.link.child import ChildSettings
 from banyan.link.parent import ParentSettings
@@ -34,6 +35,7 @@ from banyan.serve.config import Settings, credentials_folder
 from banyan.serve.observe import configure
 from banyan.store.open import open_store
 from banyan.store.store import Observer
+from banyan.zone.zone import Up
 
 log = structlog.get_logger("banyan.serve")
 
@@ -41,17 +43,20 @@ log = structlog.get_logger("banyan.serve")
 RETURN = 10.0
 
 
-def serve(settings: Settings, join_code: str | None = None, observer: Observer | None = None) -> int:
+def serve(
+    settings: Settings, join_code: str | None = None, observer: Observer | None = None, clock: Clock | None = None
+) -> int:
     """Runs the zone in the foreground until SIGTERM or SIGINT; the exit status. Raises what it cannot start for.
 
-    `observer` sees each commit of the store, for measuring and for tests that end the process there.
+    `observer` sees each commit of the store, for measuring and for tests that end the process there. `clock`:
+    another than the machine's, for tests of clocks that were set wrong.
     """
     configure(settings.log.level, settings.log.format)
-    return asyncio.run(_serve(settings, join_code, observer))
+    return asyncio.run(_serve(settings, join_code, observer, clock))
 
 
-def join(settings: Settings, join_code: str, patience: float) -> str:
-    """Enrols at the parent that the code names, and ends; the path that the zone has there.
+def join(settings: Settings, join_code: str | None, patience: float) -> str:
+    """Enrols at the parent that the code or the settings name, and ends; the path that the zone has there.
 
     Raises Refused or BadInput with the parent's reason, Unreachable after `patience` seconds without an answer.
     """
@@ -59,15 +64,14 @@ def join(settings: Settings, join_code: str, patience: float) -> str:
     return asyncio.run(_join(settings, join_code, patience))
 
 
-async def _serve(settings: Settings, join_code: str | None, observer: Observer | None) -> int:
+async def _serve(settings: Settings, join_code: str | None, observer: Observer | None, clock: Clock | None) -> int:
     async with AsyncExitStack() as stack:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        built = await _build(settings, stack, observer)
-        if join_code is not None:
-            await built.zone.accept_code(join_code)
+        built = await _build(settings, stack, observer, clock)
+        await _told(settings, built, join_code)
         listener = WebSocketListener(
             built.parent.serve,
             built.identity,
@@ -121,17 +125,29 @@ async def _until(
     zone.cancel()
 
 
-async def _join(settings: Settings, join_code: str, patience: float) -> str:
+async def _told(settings: Settings, built: Assembled, join_code: str | None) -> Up | None:
+    """Takes in what was said about a parent: a join code, or else what the settings name."""
+    if join_code is not None:
+        return await built.zone.accept_code(join_code)
+    parent = settings.for_parent()
+    return None if parent is None else await built.zone.accept_parent(*parent)
+
+
+async def _join(settings: Settings, join_code: str | None, patience: float) -> str:
     async with AsyncExitStack() as stack:
         built = await _build(settings, stack)
-        up = await built.zone.accept_code(join_code)
+        up = await _told(settings, built, join_code)
+        if up is None:
+            raise BadInput("bad-option", "joining needs a join code, or link.parent and link.parent_pin")
         if not up.side.enrolled:
             await up.runner.enrol(patience)
         return up.side.row.path
 
 
-async def _build(settings: Settings, stack: AsyncExitStack, observer: Observer | None = None) -> Assembled:
-    clock, ids = SystemClock(), SystemIds()
+async def _build(
+    settings: Settings, stack: AsyncExitStack, observer: Observer | None = None, given: Clock | None = None
+) -> Assembled:
+    clock, ids = given or SystemClock(), SystemIds()
     folder = credentials_folder()
     seal: Path | None = None
     if settings.store.seal_key_file:

@@ -274,10 +274,12 @@ def _first_match(verified: Verified, request: Request, rules: Sequence[Rule]) ->
                 )
             return rule
     if rules:
+        labels = {**request.labels, **verified.labels}
+        shown = ", ".join(f"{key}={labels[key]}" for key in sorted(labels)[:8]) or "none"
         raise Refused(
             "no-rule",
-            f"no rule of the parent's policy admits zone {request.name!r} with driver "
-            f"{request.driver or 'none'!r} by {verified.kind}; its operator may add one (`banyan rule`)",
+            f"no rule of the parent's policy admits zone {request.name!r} with driver {request.driver or 'none'!r}, "
+            f"labels {shown}, by {verified.kind}; its operator may add one (`banyan rule add`)",
         )
     return None
 

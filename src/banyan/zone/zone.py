@@ -252,7 +252,7 @@ class Zone:
     # --- joining --------------------------------------------------------------------------------
 
     async def accept_code(self, text: str) -> Up:
-        """Stores a join code, sealed, as an uplink to be enrolled; one that has been used here changes nothing.
+        """Stores a join code, sealed, as an uplink to be enrolled; one that is stored or was used changes nothing.
 
         Raises BadInput for a malformed code, Conflict("joined-elsewhere") if another home parent is known.
         """
@@ -260,19 +260,17 @@ class Zone:
         for up in self.ups.values():
             if up.side.row.certificate and code.pin in {up.side.row.pin, *up.side.pins()}:
                 return up
-        home = self.home()
-        if home is not None and home.certificate:
-            raise Conflict(
-                "joined-elsewhere",
-                f"this zone is a child of {home.parent_name or 'another zone'} already; `banyan leave` it first",
-            )
+        self._check_no_parent()
         floor = self.own.row.time.raised(code.issued)
+        packed = Secret("".join(text.split()).encode())
 
         def work(unit: Unit) -> Uplink:
             old = next((row for row in unit.uplinks.all() if not row.certificate), None)
+            if old is not None and unit.keys.get(code_key(old.id)) == packed:
+                return old
             row = Uplink(unit.uplinks.next_id() if old is None else old.id, code.addresses, code.pin)
             unit.uplinks.put(row)
-            unit.keys.put(code_key(row.id), Secret("".join(text.split()).encode()))
+            unit.keys.put(code_key(row.id), packed)
             text_ = f"a join code for {', '.join(code.addresses)}"
             self.own.write(unit, self.own.event("code-stored", self.own.name, text_, reference=code.id))
             return row
@@ -280,6 +278,40 @@ class Zone:
         await self.own.learn_time(floor)
         row = await self.store.write("child.code-stored", work)
         return self._add_uplink(row)
+
+    async def accept_parent(self, addresses: tuple[str, ...], pin: bytes) -> Up:
+        """Makes an uplink to a parent that has listed this zone's key; if it is our parent, that is where it is now.
+
+        Raises BadInput for a malformed address, Conflict("joined-elsewhere") if another home parent is known.
+        """
+        for address in addresses:
+            tokens.check_address(address)
+        known = next((up for up in self.ups.values() if pin in {up.side.row.pin, *up.side.pins()}), None)
+        if known is not None and known.side.row.addresses == addresses:
+            return known
+        self._check_no_parent(known)
+
+        def work(unit: Unit) -> Uplink:
+            old = next((row for row in unit.uplinks.all() if not row.certificate), None)
+            row = Uplink(unit.uplinks.next_id() if old is None else old.id, addresses, pin)
+            if known is not None:
+                row = replace(known.side.row, addresses=addresses)
+            elif old is not None:
+                # The word of a person now stands over a code that was stored earlier, and is not of this parent.
+                unit.keys.delete(code_key(old.id))
+            unit.uplinks.put(row)
+            self.own.write(unit, self.own.event("parent-named", self.own.name, f"at {', '.join(addresses)}"))
+            return row
+
+        return self._add_uplink(await self.store.write("child.parent-named", work))
+
+    def _check_no_parent(self, known: Up | None = None) -> None:
+        home = self.home()
+        if known is None and home is not None and home.certificate:
+            raise Conflict(
+                "joined-elsewhere",
+                f"this zone is a child of {home.parent_name or 'another zone'} already; `banyan leave` it first",
+            )
 
     # --- running --------------------------------------------------------------------------------
 

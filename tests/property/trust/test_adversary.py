@@ -60,7 +60,7 @@ def through_cross(der: bytes) -> None:
 
 def evidence(body: bytes) -> None:
     context = attest.Context(session(), public("east"), {RECORD.id: RECORD}, {})
-    attest.verify(Evidence("join_code", body), context)
+    attest.verify(Evidence("join-code", body), context)
 
 
 def row_with(**changes: object) -> None:

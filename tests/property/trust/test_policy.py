@@ -29,7 +29,7 @@ RULES = st.builds(
     Rule,
     id=st.text("abc", min_size=1, max_size=3),
     priority=st.integers(0, 3),
-    verifier=st.sampled_from(["*", "join_code", "known_key"]),
+    verifier=st.sampled_from(["*", "join-code", "known-key"]),
     name=PATTERNS,
     driver=PATTERNS,
     labels=st.dictionaries(st.just("site"), PATTERNS),
@@ -45,7 +45,7 @@ def proofs(draw: st.DrawFn) -> Verified:
     if record is not None:
         record = replace(record, used=draw(st.integers(0, 1)), revoked=draw(st.booleans()))
     return Verified(
-        "known_key" if record is None else "join_code",
+        "known-key" if record is None else "join-code",
         "reference",
         name=draw(PATTERNS),
         driver=draw(st.sampled_from(["*", "sim"])),

@@ -32,7 +32,7 @@ def refused(evidence: Evidence, where: attest.Context) -> str:
 def test_a_join_code_proves_its_attributes() -> None:
     verified = by_code(CODE, RECORD)
     assert verified == attest.Verified(
-        "join_code", CODE.id, "east*", "openstack", {"site": "berlin"}, Mode.OBSERVE, replace=False, code=RECORD
+        "join-code", CODE.id, "east*", "openstack", {"site": "berlin"}, Mode.OBSERVE, replace=False, code=RECORD
     )
 
 
@@ -60,16 +60,16 @@ def test_codes_unknown_and_forged() -> None:
 
 
 def test_a_known_key() -> None:
-    assert known("east", name="e*") == attest.Verified("known_key", fingerprint(public("east")).hex()[:16], name="e*")
+    assert known("east", name="e*") == attest.Verified("known-key", fingerprint(public("east")).hex()[:16], name="e*")
     verified = attest.verify(known_key.evidence(), context())
     assert (verified.labels, verified.mode, verified.replace) == ({"rack": "7"}, Mode.PROTECT, True)
     assert refused(known_key.evidence(), context(key="west")) == "key-unknown"
-    assert refused(Evidence("known_key", b"x"), context()) == "bad-evidence"
+    assert refused(Evidence("known-key", b"x"), context()) == "bad-evidence"
 
 
 @pytest.mark.parametrize("body", [b"", b"\xc0", b"\x93\xc4\x00\xc4\x00\xc4\x00", b"\x00" * 5000])
 def test_evidence_that_is_none(body: bytes) -> None:
-    assert refused(Evidence("join_code", body), context()) == "bad-evidence"
+    assert refused(Evidence("join-code", body), context()) == "bad-evidence"
     assert refused(Evidence("x509", body), context()) == "unknown-evidence"
 
 

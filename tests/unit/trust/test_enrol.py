@@ -171,7 +171,7 @@ def test_a_code_alone_is_policy_enough() -> None:
         standing=Standing.NEW,
         use=CODE.id,
         rule="",
-        verifier="join_code",
+        verifier="join-code",
         reference=CODE.id,
     )
 
@@ -212,8 +212,8 @@ def test_the_first_rule_that_matches_decides() -> None:
 
 def test_with_rules_what_matches_none_is_refused_even_with_a_code() -> None:
     assert code_of(lambda: decide(rules=(Rule("a", name="west"),))) == "no-rule"
-    assert code_of(lambda: decide(rules=(Rule("a", verifier="known_key"),))) == "no-rule"
-    assert decide(rules=(Rule("a", verifier="join_code"),)).rule == "a"
+    assert code_of(lambda: decide(rules=(Rule("a", verifier="known-key"),))) == "no-rule"
+    assert decide(rules=(Rule("a", verifier="join-code"),)).rule == "a"
 
 
 def test_rules_never_widen_what_the_evidence_is_bound_to() -> None:

@@ -143,7 +143,7 @@ ENROL = Enrol(
 
 def asked(key: str = "east", evidence: Evidence | None = None, **changes: object) -> Request:
     """A checked request by the key of that seed."""
-    message = msgspec.structs.replace(ENROL, evidence=evidence or Evidence("known_key", b""), **changes)
+    message = msgspec.structs.replace(ENROL, evidence=evidence or Evidence("known-key", b""), **changes)
     return enrol.check_request(session(), enrol.sign_request(seed(key), session(), message))
 
 
@@ -156,7 +156,7 @@ def by_code(code: JoinCode, record: CodeRecord, key: str = "east") -> attest.Ver
 def known(key: str = "east", name: str = "east", **changes: object) -> attest.Verified:
     listed = replace(KnownKey(fingerprint(public(key)), name), **changes)  # type: ignore[arg-type]
     return attest.verify(
-        Evidence("known_key", b""), attest.Context(session(), public(key), {}, {listed.fingerprint: listed})
+        Evidence("known-key", b""), attest.Context(session(), public(key), {}, {listed.fingerprint: listed})
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from banyan.trust import tokens
-from tests.wire.zones.processes import STOPPING, Cloud, Zone, banyan, start, together
+from tests.wire.zones.processes import STOPPING, Cloud, Zone, banyan, free_port, start, together
 
 pytestmark = pytest.mark.slow
 
@@ -170,7 +170,7 @@ def test_the_journal_tells_the_course_of_a_join_on_both_sides(tree: Tree) -> Non
     assert [line["number"] for line in lines] == list(range(1, len(lines) + 1))
     admitted = next(line for line in lines if line["kind"] == "child-admitted" and line["target"] == "east")
     assert admitted["address"] == "127.0.0.1"
-    assert admitted["facts"]["verifier"] == "join_code"
+    assert admitted["facts"]["verifier"] == "join-code"
     created = next(line for line in lines if line["kind"] == "code-created")
     assert created["actor"].endswith("@local")
     below = tree.lab.kinds()
@@ -385,3 +385,29 @@ def test_one_absent_zone_makes_a_list_partial_and_never_fails_it(tmp_path: Path)
         top.wait_for_zone("east", health="alive")
         top.wait_until(lambda: top.ask("/v1/usage")[1]["hosts"]["total"] == 7, "to count 7 hosts")
         assert top.cli("host", "list", "--json").status == 0
+
+
+def test_a_listed_key_joins_without_a_code_and_follows_its_parent_to_another_address(tmp_path: Path) -> None:
+    with Cloud(tmp_path) as cloud:
+        top = cloud.zone("top").start()
+        pin = top.status()["ca_fingerprint"]
+        lab = cloud.zone("lab", hosts=2).start()
+        key = lab.status()["public_key"]
+        lab.stop()
+        there = ("--parent", f"127.0.0.1:{top.link}", "--parent-pin", pin)
+        stranger = banyan("join", "--data", str(lab.data), "--name", "lab", *there, "--json")
+        assert (stranger.status, stranger.error()[0]) == (3, "key-unknown")
+        assert top.cli("key", "add", key, "lab", "--label", "site=berlin", "--mode", "observe").status == 0
+        joined = banyan("join", "--data", str(lab.data), "--name", "lab", *there, "--json")
+        assert joined.json() == {"path": "top/lab"}
+        [admitted] = [line for line in top.journal() if line["kind"] == "child-admitted"]
+        assert admitted["facts"]["verifier"] == "known-key"
+        top.stop()
+        top.link = free_port()
+        top.start()
+        lab.arguments = [*lab.arguments, "--parent", f"127.0.0.1:{top.link}", "--parent-pin", pin]
+        lab.start()
+        top.wait_for_zone("top/lab", state="ready", health="alive")
+        lab.stop()
+        elsewhere = banyan("join", "--data", str(lab.data), "--name", "lab", *there[:3], "ab" * 32, "--json")
+        assert (elsewhere.status, elsewhere.error()[0]) == (3, "joined-elsewhere")

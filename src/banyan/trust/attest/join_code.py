@@ -19,7 +19,7 @@ from banyan.trust.keys import fingerprint, public_key, sign, statement, verify
 from banyan.trust.session import Session
 from banyan.trust.tokens import ID_SIZE, JoinCode, signing_seed
 
-KIND = "join_code"
+KIND = "join-code"
 
 
 class _Body(msgspec.Struct, frozen=True, array_like=True):

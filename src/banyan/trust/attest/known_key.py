@@ -11,7 +11,7 @@ from banyan.core.messages import Evidence
 from banyan.trust.attest.contract import Context, Verified
 from banyan.trust.keys import fingerprint, short
 
-KIND = "known_key"
+KIND = "known-key"
 
 
 def evidence() -> Evidence:

@@ -16,6 +16,7 @@ from banyan.core.secret import Secret
 from banyan.core.time import Wall, iso
 from banyan.core.zone import Mode
 from banyan.trust import signed_tokens, tokens
+from banyan.trust.attest import VERIFIERS
 from banyan.zone import present
 from banyan.zone.own import Own
 from banyan.zone.views import CodeCreated, CodeView, KnownKeyView, RuleView, TokenCreated, TokenView
@@ -115,7 +116,7 @@ class Access:
         rule = Rule(
             id=view.id or self._ids.token(5).hex(),
             priority=view.priority,
-            verifier=pattern(view.verifier, "verifier"),
+            verifier=verifier_of(view.verifier),
             name=pattern(view.name, "name"),
             driver=pattern(view.driver, "driver"),
             labels={key: pattern(value, f"label {key}") for key, value in view.labels.items()},
@@ -235,6 +236,15 @@ def life(seconds: float) -> float:
 def pattern(text: str, what: str) -> str:
     if not 1 <= len(text) <= MAX_TEXT or not text.isprintable():
         raise BadInput("bad-pattern", f"the pattern for {what} is 1 to {MAX_TEXT} printable characters; * matches any")
+    return text
+
+
+def verifier_of(text: str) -> str:
+    """A kind of proof, or "*". One that no zone can show would make a rule that never matches."""
+    if text != "*" and text not in VERIFIERS:
+        raise BadInput(
+            "bad-rule", f"a rule's verifier is {', '.join(sorted(VERIFIERS))}, or * for any; got {text[:40]!r}"
+        )
     return text
 
 

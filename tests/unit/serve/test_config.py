@@ -1,0 +1,26 @@
+"""The parent that settings name, for a zone whose key was listed."""
+
+from __future__ import annotations
+
+import pytest
+
+from banyan.core.errors import BadInput
+from banyan.serve.config import load
+
+PIN = "ab" * 32
+
+
+def test_a_parent_is_its_addresses_and_its_pin() -> None:
+    flags = {"data": "/nowhere", "link.parent": ["a:1", "b:2"], "link.parent_pin": PIN}
+    assert load(None, flags).for_parent() == (("a:1", "b:2"), b"\xab" * 32)
+    assert load(None, {"data": "/nowhere"}).for_parent() is None
+
+
+@pytest.mark.parametrize(
+    ("addresses", "pin"), [(["a:1"], None), ([], PIN), (["a:1"], "ab"), (["a:1"], "no"), (["a:1"] * 9, PIN)]
+)
+def test_half_a_parent_is_refused_by_both_its_names(addresses: list[str], pin: str | None) -> None:
+    settings = load(None, {"data": "/nowhere", "link.parent": addresses or None, "link.parent_pin": pin})
+    with pytest.raises(BadInput, match=r"link.parent .* link.parent_pin") as refused:
+        settings.for_parent()
+    assert refused.value.code == "bad-setting"

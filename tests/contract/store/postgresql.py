@@ -129,9 +129,12 @@ def running(*settings: str) -> Iterator[Server]:
 
 
 def prepare(server: Server) -> None:
-    """The template that every test's database is copied from."""
+    """The template that every test's database is copied from. Where the server can, it sorts as English people do."""
     with server.connect() as connection:
-        connection.execute("CREATE DATABASE zone_template")
+        english = (
+            "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en'" if connection.info.server_version >= 150000 else ""
+        )
+        connection.execute(f"CREATE DATABASE zone_template {english}")  # type: ignore[arg-type]
     open_database(PostgresqlServer(server.url("zone_template"))).dispose()
 
 

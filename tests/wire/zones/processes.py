@@ -6,7 +6,8 @@
         top.wait_for_zone("lab", state="ready")
 
 What is asserted is what `banyan` printed; only waiting asks the local socket directly, since a command that is
-started ten times a second costs more than the zones that are watched. The end of a Cloud kills what still runs.
+started ten times a second costs more than the zones that are watched. Processes come out of the nursery, unless a
+Cloud is asked for others. The end of a Cloud kills what still runs.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.wire.zones.nursery import Forked
 
 BANYAN = (sys.executable, str(Path(sys.executable).parent / "banyan"))
 # Long enough for a loaded machine of two cores; a test that waits so long has failed anyway.
@@ -79,18 +83,34 @@ class Said:
 
 
 def banyan(
-    *arguments: str, stdin: str | None = None, timeout: float = PATIENCE, environment: Mapping[str, str] | None = None
+    *arguments: str,
+    stdin: str | None = None,
+    timeout: float = PATIENCE,
+    environment: Mapping[str, str] | None = None,
+    loaded: bool = True,
 ) -> Said:
-    done = subprocess.run(
-        [*BANYAN, *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-        env=surroundings(**(environment or {})),
-    )
-    return Said(done.returncode, done.stdout, done.stderr)
+    """One command. `loaded`: out of the nursery; one that reads standard input is not."""
+    around = surroundings(**(environment or {}))
+    if not loaded or stdin is not None:
+        done = subprocess.run(
+            [*BANYAN, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            env=around,
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        process = Forked("banyan", arguments, around, out, err)
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired as error:
+            os.kill(process.pid, signal.SIGKILL)
+            raise AssertionError(f"banyan {' '.join(arguments)} did not end:\n{err.read_text()}") from error
+        return Said(status, out.read_text(), err.read_text())
 
 
 def together(*calls: Callable[[], Any], workers: int = 4) -> list[Any]:
@@ -118,18 +138,19 @@ class _Local(http.client.HTTPConnection):
 
 @dataclass
 class Zone:
-    """One zone's process and folder. `command` replaces `banyan` by another program with the same arguments."""
+    """One zone's process and folder. `program`: of the nursery's; `loaded`: out of the nursery at all."""
 
     name: str
     folder: Path
     arguments: Sequence[str] = ()
     code_file: Path | None = None
-    command: Sequence[str] = BANYAN
+    program: str = "banyan"
+    loaded: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: str = ""
     api: int = field(default_factory=free_port)
     link: int = field(default_factory=free_port)
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[bytes] | Forked | None = None
     data: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -159,13 +180,17 @@ class Zone:
 
     def spawn(self) -> Zone:
         """Starts the process and returns at once."""
+        around = surroundings(**self.environment)
+        if self.loaded:
+            self.process = Forked(self.program, self.serve_arguments(), around, self.log, self.log)
+            return self
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*self.command, *self.serve_arguments()],
+                [*BANYAN, *self.serve_arguments()],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env=surroundings(**self.environment),
+                env=around,
                 start_new_session=True,
             )
         return self
@@ -178,13 +203,13 @@ class Zone:
 
     def run_to_end(self, timeout: float = PATIENCE) -> Said:
         """Starts the process, which is to end by itself; what it said of its end."""
-        return banyan(*self.serve_arguments(), timeout=timeout, environment=self.environment)
+        return self._banyan(*self.serve_arguments(), timeout=timeout)
 
     def join(self, *arguments: str, timeout: float = PATIENCE) -> Said:
         """`banyan join` with this zone's code file."""
         assert self.code_file is not None
         more = ["--code-file", str(self.code_file), *arguments]
-        return banyan("join", *self.identity_arguments(), *more, timeout=timeout, environment=self.environment)
+        return self._banyan("join", *self.identity_arguments(), *more, timeout=timeout)
 
     def give(self, code: str) -> Zone:
         """Puts a join code into the zone's code file."""
@@ -195,16 +220,22 @@ class Zone:
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         if self.process is not None and self.process.poll() is None:
-            os.killpg(self.process.pid, number)
+            self._signal(number)
             self.process.wait(PATIENCE)
 
-    def freeze(self) -> None:
+    def _signal(self, number: int) -> None:
+        """To all of the zone's session; to the process alone when that has hardly begun."""
         assert self.process is not None
-        os.killpg(self.process.pid, signal.SIGSTOP)
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            os.kill(self.process.pid, number)
+
+    def freeze(self) -> None:
+        self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        assert self.process is not None
-        os.killpg(self.process.pid, signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def stop(self) -> int:
         """SIGTERM; the exit status."""
@@ -233,7 +264,10 @@ class Zone:
     # --- what it says -----------------------------------------------------------------------------
 
     def cli(self, *arguments: str, stdin: str | None = None, timeout: float = PATIENCE) -> Said:
-        return banyan(*arguments, "--data", str(self.data), stdin=stdin, timeout=timeout)
+        return self._banyan(*arguments, "--data", str(self.data), stdin=stdin, timeout=timeout)
+
+    def _banyan(self, *arguments: str, stdin: str | None = None, timeout: float = PATIENCE) -> Said:
+        return banyan(*arguments, stdin=stdin, timeout=timeout, environment=self.environment, loaded=self.loaded)
 
     def code(self, *arguments: str) -> str:
         return str(self.cli("code", "create", "--json", *arguments).json()["code"])
@@ -335,10 +369,11 @@ class Zone:
 
 
 class Cloud:
-    """All zones of one test; the end kills what still runs."""
+    """All zones of one test; the end kills what still runs. `loaded`: its processes come out of the nursery."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, loaded: bool = True) -> None:
         self.folder = folder
+        self.loaded = loaded
         self.zones: list[Zone] = []
 
     def __enter__(self) -> Cloud:
@@ -355,7 +390,7 @@ class Cloud:
         more = [*arguments]
         if hosts is not None:
             more += ["--driver", "sim", "--hosts", str(hosts)]
-        zone = Zone(name, self.folder, more, settings=settings)
+        zone = Zone(name, self.folder, more, settings=settings, loaded=self.loaded)
         if code is not None:
             zone.give(code)
         self.zones.append(zone)
@@ -364,7 +399,7 @@ class Cloud:
     def copy(self, zone: Zone, folder: str) -> Zone:
         """Another zone object of the same name, with data, ports and log of its own; the data folder is not made."""
         (self.folder / folder).mkdir()
-        other = Zone(zone.name, self.folder / folder, zone.arguments, settings=zone.settings)
+        other = Zone(zone.name, self.folder / folder, zone.arguments, settings=zone.settings, loaded=self.loaded)
         self.zones.append(other)
         return other
 

@@ -1,0 +1,234 @@
+"""SIGKILL before and after each commit of each step of a join, on both sides; then the same process starts again.
+
+The steps are the units that an undisturbed join commits, and the events that the enrolment's table has on the way to
+*ready*. One that is recorded, or stands in the table, and has no case here is red; so is a case that kills nobody.
+Whatever was killed, the join converges with nobody's help: one child, one use of the code, no row twice, a whole
+journal on both sides.
+"""
+
+from __future__ import annotations
+
+import signal
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from banyan.core.records import Unit
+from banyan.core.zone import ENROLMENT, ChildState, EnrolEvent
+from tests.wire.zones.processes import Cloud, Zone
+from tests.wire.zones.stores import check_journal, look
+
+pytestmark = pytest.mark.slow
+
+HOSTS = 3
+# The simulated bottom takes a second for each answer, so that a scan begins before the join is done and ends after.
+SLOW_RACK = ("--driver", "sim", "--hosts", str(HOSTS), "--option", "latency=1.0", "--option", "guests=4")
+
+CHILD_STEPS = (
+    "zone.created",
+    "rack.added",
+    "rack.removed",
+    "zone.time",
+    "child.code-stored",
+    "child.parent-known",
+    "child.certified",
+    "child.mark-made",
+    "child.established",
+    "rack.scan-begun",
+    "rack.batch",
+    "rack.swept",
+    "rack.scanned",
+)
+PARENT_STEPS = (
+    "zone.created",
+    "rack.removed",
+    "zone.time",
+    "code.created",
+    "parent.admitted",
+    "parent.connected",
+    "parent.lineage",
+    "parent.ledger",
+    "parent.scan-begun",
+    "parent.scanned",
+    "parent.counted",
+)
+PHASES = ("before", "after")
+CASES = [
+    *(("child", phase, step) for step in CHILD_STEPS for phase in PHASES),
+    *(("parent", phase, step) for step in PARENT_STEPS for phase in PHASES),
+]
+# Waiting costs nothing, starting does: so many cases at a time keep two cores busy.
+AT_ONCE = 6
+
+Case = tuple[str, str, str]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The names of all units that an undisturbed join commits, by side."""
+    folder = tmp_path_factory.mktemp("recorded")
+    with Cloud(folder) as cloud:
+        top = doomed(cloud.zone("top"), record=folder / "parent").start()
+        lab = doomed(cloud.zone("lab", *SLOW_RACK, code=make_code(top)), record=folder / "child").spawn()
+        wait_until_counted(top, "lab")
+        lab.wait_for_uplink("connected")
+    return {side: set((folder / side).read_text().split()) for side in ("child", "parent")}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Case, str]]:
+    """What became of each case: "" if it converged, else what did not. All run at once, as far as there is room."""
+    shared = tmp_path_factory.mktemp("shared")
+    with Cloud(shared) as cloud:
+        top = cloud.zone("top").start()
+        futures: dict[Case, Future[None]] = {}
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for number, case in enumerate(CASES):
+                folder = shared / f"{number}"
+                folder.mkdir()
+                if case[0] == "child":
+                    futures[case] = pool.submit(kill_child, folder, f"c{number}", case, top)
+                else:
+                    futures[case] = pool.submit(kill_parent, folder, case)
+        found = {case: told(future) for case, future in futures.items()}
+        top.kill()
+        found["shared", "", ""] = told_of(lambda: look(top.data, check_shared_parent))
+        yield found
+
+
+def test_every_step_of_a_join_has_its_cases(recorded: dict[str, set[str]]) -> None:
+    assert recorded["child"] <= set(CHILD_STEPS), "a step of the child's that nobody is killed at"
+    assert recorded["parent"] <= set(PARENT_STEPS), "a step of the parent's that nobody is killed at"
+    assert {f"parent.{event}" for event in events_to_ready()} <= set(PARENT_STEPS)
+
+
+@pytest.mark.parametrize("case", CASES, ids=" ".join)
+def test_killed_there_a_join_converges(outcomes: dict[Case, str], case: Case) -> None:
+    assert outcomes[case] == ""
+
+
+def test_the_parent_of_all_those_children_has_each_of_them_once(outcomes: dict[Case, str]) -> None:
+    assert outcomes["shared", "", ""] == ""
+
+
+# --- the cases ------------------------------------------------------------------------------------
+
+
+def kill_child(folder: Path, name: str, case: Case, top: Zone) -> None:
+    with Cloud(folder) as cloud:
+        child = doomed(cloud.zone(name, *SLOW_RACK, code=make_code(top)), case).spawn()
+        wait_for_death(child)
+        reborn(child).spawn()
+        wait_until_counted(top, name)
+        child.kill()
+        look(child.data, check_child)
+
+
+def kill_parent(folder: Path, case: Case) -> None:
+    with Cloud(folder) as cloud:
+        top = doomed(cloud.zone("top"), case).spawn()
+        try:
+            top.wait_until(top.answers, "to answer")
+            code = make_code(top)
+        except (AssertionError, OSError):
+            # It died on the way; then the code that it did not hand out is made again.
+            wait_for_death(top)
+            code = make_code(reborn(top).start())
+        child = cloud.zone("lab", *SLOW_RACK, code=code).spawn()
+        if top.program == "doomed":
+            wait_for_death(top)
+            reborn(top).start()
+        wait_until_counted(top, "lab")
+        for zone in (child, top):
+            zone.kill()
+        look(child.data, check_child)
+        look(top.data, lambda unit: check_parent(unit, ["lab"]))
+
+
+def doomed(zone: Zone, case: Case | None = None, record: Path | None = None) -> Zone:
+    zone.program = "doomed"
+    zone.environment = {"DOOM": ":".join(case[1:]) if case else "", "RECORD": str(record) if record else ""}
+    return zone
+
+
+def reborn(zone: Zone) -> Zone:
+    zone.program, zone.environment = "banyan", {}
+    return zone
+
+
+def wait_for_death(zone: Zone) -> None:
+    status = zone.wait_end()
+    assert status == -signal.SIGKILL, f"it was to be killed, and ended with {status}: {zone.tail()}"
+
+
+def make_code(top: Zone) -> str:
+    body = {"name": "*", "driver": "*", "labels": {}, "uses": 1, "expires": 3600.0, "mode": "place", "replace": False}
+    status, made = top.ask("/v1/codes", body)
+    assert status in (200, 201), made
+    return str(made["code"])
+
+
+def wait_until_counted(top: Zone, name: str) -> None:
+    top.wait_for_zone(name, state="ready", health="alive", hosts=HOSTS, servers=4)
+
+
+def events_to_ready() -> set[EnrolEvent]:
+    """The events that lead from *joining* to *ready*, when nobody loses an identity and nobody is retired."""
+    apart = (EnrolEvent.JOINED_AGAIN, EnrolEvent.RETIRED)
+    found: set[EnrolEvent] = set()
+    states = [ChildState.JOINING]
+    for state in states:
+        for move in ENROLMENT:
+            if move.before is state and move.after is not state and move.event not in apart:
+                found.add(move.event)
+                states.append(move.after)
+    return found
+
+
+# --- what must hold afterwards --------------------------------------------------------------------
+
+
+def check_child(unit: Unit) -> None:
+    check_journal(unit)
+    [uplink] = unit.uplinks.all()
+    assert uplink.certificate and uplink.joined_at is not None
+    assert unit.keys.get(f"uplink.{uplink.id}.code") is None, "the join code is forgotten once it has served"
+    [rack] = unit.racks.all()
+    assert unit.hosts.count(rack.code) == HOSTS
+    kinds = Counter(line.kind for line in unit.journal.page(0, 1000, {}))
+    for once in ("zone-created", "rack-added", "rack-scanned", "code-stored", "joined"):
+        assert kinds[once] == 1, f"{once} is in the journal {kinds[once]} times"
+
+
+def check_parent(unit: Unit, names: list[str]) -> None:
+    check_journal(unit)
+    children = unit.children.page(None, 1000)
+    assert sorted(child.name for child in children) == sorted(names)
+    assert {child.state for child in children} == {ChildState.READY}
+    assert sum(code.used for code in unit.codes.page(None, 1000)) == len(names), "one use for each child"
+    assert all(code.used <= 1 for code in unit.codes.page(None, 1000))
+    lines = [line for n in range(10) for line in unit.journal.page(n * 1000, 1000, {})]
+    for kind in ("child-admitted", "child-ready"):
+        assert Counter(line.target for line in lines if line.kind == kind) == Counter(names)
+    for child in children:
+        assert [row.code for row in unit.lineage.via(child.code, None, 10)] == [child.code]
+
+
+def check_shared_parent(unit: Unit) -> None:
+    check_parent(unit, [f"c{number}" for number, case in enumerate(CASES) if case[0] == "child"])
+
+
+def told(future: Future[None]) -> str:
+    return told_of(future.result)
+
+
+def told_of(call: object) -> str:
+    try:
+        call()  # type: ignore[operator]
+    except Exception:  # noqa: BLE001 - reported by the case's own test
+        return traceback.format_exc()
+    return ""

@@ -6,7 +6,7 @@ It sends one report at a time, counts every wait, and never repeats a word: a se
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from banyan.core.messages import (
     MAX_FRAME,
@@ -39,6 +39,7 @@ from banyan.link.session import (
     Asked,
     CertificateRenewed,
     ChildAction,
+    End,
     Established,
     Last,
     ReportDue,
@@ -194,6 +195,14 @@ class ChildMachine(Session):
         self._hurry = False
         self._seq += 1
         return (ReportDue(self._seq, self.known),)
+
+    def _said_bye(self, bye: Bye) -> Last:
+        """Whoever answers can put us off; for good, only who has proved to be the parent."""
+        last = super()._said_bye(bye)
+        if self.ending is None or self.stage not in (Stage.NEW, Stage.GREETED, Stage.CHECKING) or bye.retry_after >= 0:
+            return last
+        self.ending = replace(self.ending, retry_after=None)
+        return (End(self.ending),)
 
     def _late(self, now: Mono, text: str) -> tuple[ChildAction, ...]:
         if self._forgiven:

@@ -17,7 +17,7 @@ import structlog
 
 from banyan.core.errors import BadInput, BanyanError, Broken, Conflict, Unreachable
 from banyan.core.ids import ZoneCode
-from banyan.core.messages import Answer, Bye, CallerInfo, Greet, Welcome
+from banyan.core.messages import Answer, Bye, CallerInfo, Greet, Message, Welcome
 from banyan.core.ports import Clock, Ids, ParentSession, ParentSide, Peer, Wire, WireClosed
 from banyan.link.door import Door
 from banyan.link.pace import Bucket, Turnstile
@@ -172,8 +172,8 @@ class ParentLink:
 class Session:
     """One wire's session: the tasks around a ParentMachine, and core.ports.ParentSession for the zone.
 
-    The task that runs it reads; a second one sends; each call of the side after the opening is a task of its
-    own (the machine allows one report and one renewal at a time), so that answers are not held up by a store.
+    The task that runs it reads, and calls the side; a second one sends. While requests wait for answers, calls of the
+    side are tasks of their own (at most one report and one renewal), so that a store holds up no answer.
     """
 
     def __init__(self, link: ParentLink, wire: Wire, purpose: str, origin: str) -> None:
@@ -196,7 +196,10 @@ class Session:
         self._answers: dict[int, asyncio.Future[Answer]] = {}
         self._calls: set[asyncio.Task[None]] = set()
         self._tasks: asyncio.TaskGroup | None = None
-        self._reading: asyncio.Timeout | None = None
+        self._scope = asyncio.timeout(None)
+        self._receiving = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
 
     # --- core.ports.ParentSession -----------------------------------------------------------------
 
@@ -234,6 +237,7 @@ class Session:
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
+                self._arm()
                 pump = tasks.create_task(self._pump(), name="link.parent.pump")
                 await self._read()
                 if self._calls:
@@ -245,6 +249,8 @@ class Session:
             await self._end()
 
     async def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         ending = self._machine.ending
         if ending is None:
             self._do(self._machine.close("stopping", "the parent stops, or starts again"))
@@ -266,31 +272,37 @@ class Session:
             log.info("link.refused", address=self.peer.address, purpose=self._purpose, reason=ending.reason)
 
     async def _read(self) -> None:
-        """Reads to the end of the session; the opening's calls of the side are made in between, one at a time."""
-        while self._machine.ending is None:
-            left = self._machine.deadline - self._clock.now()
-            try:
-                async with asyncio.timeout(None if math.isinf(left) else max(0.0, left)) as self._reading:
+        """Reads to the end of the session. Calls of the side are made in between, unless an answer could be waiting
+        behind them: then they are tasks of their own.
+        """
+        try:
+            async with asyncio.timeout(None) as self._scope:
+                while self._machine.ending is None:
+                    self._receiving = True
                     try:
                         messages = await self._stream.receive()
                     finally:
                         # Whatever ends the wait, there is nobody to wake any more; the handlers below say more.
-                        self._reading = None
-            except TimeoutError:
-                self._do(self._machine.tick(self._clock.now()))
-                continue
-            except WireClosed as closed:
-                self._do(self._machine.closed(closed.reason))
-                return
-            except BadInput as error:
-                self._do(self._machine.close(error.code, error.text))
-                return
-            for message in messages:
-                for action in self._machine.receive(message, self._clock.now()):
-                    if isinstance(action, Greeted | Enrolling | Opening):
-                        await self._guard(self._open(action))
-                    else:
-                        self._do((action,))
+                        self._receiving = False
+                    for message in messages:
+                        await self._hear(message)
+        except TimeoutError:
+            if not self._scope.expired():
+                raise
+        except WireClosed as closed:
+            self._do(self._machine.closed(closed.reason))
+        except BadInput as error:
+            self._do(self._machine.close(error.code, error.text))
+
+    async def _hear(self, message: Message) -> None:
+        for action in self._machine.receive(message, self._clock.now()):
+            match action:
+                case Greeted() | Enrolling() | Opening():
+                    await self._guard(self._open(action))
+                case Reported() | Renewing() if not self._answers:
+                    await self._guard(self._call(action))
+                case _:
+                    self._do((action,))
 
     async def _pump(self) -> None:
         try:
@@ -330,9 +342,15 @@ class Session:
         match action:
             case Reported(report):
                 ack = await self._side.reported(self, report)
-                self._do(self._machine.acknowledged(ack, self._clock.now()))
+                self._do(self._machine.acknowledged(ack, self._clock.now()), wake=False)
             case Renewing(renew):
-                self._do(self._machine.renewed(await self._side.renew(self, renew)))
+                self._do(self._machine.renewed(await self._side.renew(self, renew)), wake=False)
+        try:
+            await self._stream.flush()
+        except SlowPeer as slow:
+            self._do(self._machine.close("slow-peer", str(slow)))
+        except WireClosed:
+            return  # the reader still hears what had arrived before
 
     async def _guard(self, call: Coroutine[None, None, None]) -> None:
         """Awaits a call of our side; what it refuses, and its lateness, end the session with a word to the child."""
@@ -346,14 +364,14 @@ class Session:
             after = _retry_after(error, enrolling=self._purpose == "enrol")
             self._do(self._machine.close(error.code, _public(error), retry_after=after))
 
-    def _do(self, actions: Sequence[ParentAction]) -> None:
-        """Performs what the machine said. At its end the reader is woken, which ends the rest."""
+    def _do(self, actions: Sequence[ParentAction], *, wake: bool = True) -> None:
+        """Performs what the machine said. At its end the reader is woken, which ends the rest. `wake`: Stream.put."""
         for action in actions:
             match action:
                 case Send(Bye() as bye):
                     self._bye = bye
                 case Send(message):
-                    self._stream.put(message)
+                    self._stream.put(message, wake=wake)
                 case Reported() | Renewing():
                     assert self._tasks is not None
                     task = self._tasks.create_task(self._guard(self._call(action)), name="link.parent.call")
@@ -367,10 +385,27 @@ class Session:
                     self._wake_reader()
                 case _:
                     raise TypeError(f"{type(action).__name__} belongs to the opening")
+        self._arm()
 
     def _wake_reader(self) -> None:
-        if self._reading is not None and not self._reading.expired():
-            self._reading.reschedule(asyncio.get_running_loop().time())
+        if self._receiving:
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+    def _arm(self) -> None:
+        """Sees to it that the machine's deadline is met. That moves with each message, mostly away: so the timer stays
+        where it is, and moves when it fires.
+        """
+        deadline = self._machine.deadline if self._machine.ending is None else math.inf
+        if deadline < self._timer_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = deadline
+            left = max(0.0, deadline - self._clock.now())
+            self._timer = asyncio.get_running_loop().call_later(left, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer, self._timer_at = None, math.inf
+        self._do(self._machine.tick(self._clock.now()))
 
 
 def _public(error: BanyanError) -> str:

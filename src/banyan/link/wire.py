@@ -104,6 +104,7 @@ class Stream:
         self._send_timeout = send_timeout
         self._queues: dict[Priority, deque[_Part]] = {p: deque() for p in Priority}
         self._queued = 0
+        self._sending = False
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -118,8 +119,11 @@ class Stream:
         self._limits = SESSION
         self._wire.allow(SESSION.frame)
 
-    def put(self, message: Message, limit: int = MAX_FRAME) -> None:
-        """Queues a message. Raises Unreachable, "busy" or "too-large" (beyond `limit` bytes): nothing was queued."""
+    def put(self, message: Message, limit: int = MAX_FRAME, *, wake: bool = True) -> None:
+        """Queues a message. Raises Unreachable, "busy" or "too-large" (beyond `limit` bytes): nothing was queued.
+
+        `wake` false: the caller calls `flush` next.
+        """
         part = encode(message)
         if len(part) + FRAME_HEAD > limit:
             raise Unreachable("too-large", f"a message of {len(part)} bytes does not fit into a frame of {limit}")
@@ -130,7 +134,8 @@ class Stream:
         self._queued += len(part)
         if self._queued > MAX_QUEUE // 2:
             self._room.clear()
-        self._wake.set()
+        if wake:
+            self._wake.set()
 
     async def room(self) -> None:
         """Returns when the queue is at most half full."""
@@ -157,6 +162,9 @@ class Stream:
         """Sends what is queued, for ever. Raises SlowPeer; WireClosed."""
         while True:
             self._wake.clear()
+            if not self._queued or self._sending:
+                await self._wake.wait()
+                continue
             parts, wait = self._take()
             if parts:
                 await self._send(join(parts))
@@ -168,6 +176,15 @@ class Stream:
                     continue
             else:
                 await self._wake.wait()
+
+    async def flush(self) -> None:
+        """Sends one frame of what is queued without the detour through the pump. Raises as the pump."""
+        if not self._sending and self._queued:
+            parts, _ = self._take()
+            if parts:
+                await self._send(join(parts))
+        if self._queued:
+            self._wake.set()
 
     async def finish(self, bye: Bye | None, reason: str, timeout: float = 2.0) -> None:
         """Sends the heartbeats that are left and the last word, and closes. The pump must have ended. Never raises."""
@@ -201,13 +218,14 @@ class Stream:
                 parts.append(part)
                 size += len(part)
                 self._queued -= len(part)
+                if self._queued <= MAX_QUEUE // 2:
+                    self._room.set()
                 if alone:
                     return parts, 0.0
-        if self._queued <= MAX_QUEUE // 2:
-            self._room.set()
         return parts, 0.0
 
     async def _send(self, frame: bytes) -> None:
+        self._sending = True
         try:
             async with asyncio.timeout(self._send_timeout):
                 await self._wire.send(frame)
@@ -215,5 +233,7 @@ class Stream:
             raise SlowPeer(
                 f"the peer did not take a frame of {len(frame)} bytes in {self._send_timeout:g} s"
             ) from error
+        finally:
+            self._sending = False
         self._counters.frames_out += 1
         self._counters.bytes_out += len(frame)

@@ -56,7 +56,7 @@ class Memory:
 
     def run(self, test: Callable[[], Coroutine[None, None, T]]) -> T:
         result = self._loop.run_task(test(), within=3600.0)
-        assert self._loop.failures == []
+        assert self._loop.failures == [], self._loop.failures
         return result
 
     async def listen(

@@ -6,7 +6,7 @@ methods, each of which stores before it takes effect. Knows nothing of parents, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from banyan.core.errors import BadInput, Broken, Conflict
@@ -16,7 +16,7 @@ from banyan.core.journal import Event
 from banyan.core.ports import Clock, Ids, Store
 from banyan.core.records import AuthorityRow, Self, Unit
 from banyan.core.secret import Secret
-from banyan.core.time import TimeBasis, Wall
+from banyan.core.time import BUILD_DATE, Mono, TimeBasis, Wall
 from banyan.trust import keys
 from banyan.trust.authority import CA_LIFE, SERIAL_SIZE, Issuer, ca_certificate
 from banyan.zone.firm import firm
@@ -28,10 +28,22 @@ SEED = 32  # bytes of an Ed25519 seed
 
 # How far corrected time may run ahead of the floor in the store before the floor is written again, seconds.
 FLOOR_STEP = 60.0
+# A correction of less than this is the network's delay, not news. Seconds.
+TOLERANCE = 2.0
+# The pace of time while the machine's clock is behind it.
+WAITING = 0.5
 
 
 def authority_key(fingerprint: bytes) -> str:
     return f"authority.{fingerprint.hex()[:16]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One instant by boot time and by corrected time."""
+
+    mono: Mono
+    wall: Wall
 
 
 @dataclass(slots=True)
@@ -51,7 +63,10 @@ class Adopted:
 
 
 class Own:
-    """See the module. `seed` is the key by which parents know this zone; `token_seed` signs API tokens."""
+    """See the module. `seed` is the key by which parents know this zone; `token_seed` signs API tokens.
+
+    `guided`: there is a parent who can prove the time. `retimed` is called after a proof moved it.
+    """
 
     def __init__(
         self,
@@ -69,6 +84,10 @@ class Own:
         self._ids = ids
         self.row = row
         self.journal_hint = 0
+        self.guided = False
+        self.retimed: Callable[[], None] = lambda: None
+        self._proven: Moment | None = None
+        self._behind: Moment | None = None
         self.seed = seed
         self.token_seed = token_seed
         self.api_seed = api_seed
@@ -93,8 +112,21 @@ class Own:
         raise Broken("no-authority", "this zone has no current CA; restore the data folder from a backup")
 
     def wall(self) -> Wall:
-        """Corrected time now."""
-        return self.row.time.correct(self._clock.wall())
+        """Corrected time now; never below the floor.
+
+        Once a parent proved the time, boot time carries it on: a step of the machine's clock is no news. Without one
+        the machine's clock is the truth; while that is behind the floor, time goes on from there at half its pace.
+        """
+        now, floor = self._clock.now(), self.row.time.floor
+        if self._proven is not None:
+            return max(Wall(self._proven.wall + (now - self._proven.mono)), floor)
+        told = Wall(self._clock.wall() + self.row.time.offset)
+        if told >= floor:
+            self._behind = None
+            return told
+        if self._behind is None:
+            self._behind = Moment(now, floor)
+        return max(Wall(self._behind.wall + (now - self._behind.mono) * WAITING), floor)
 
     @property
     def issuer(self) -> Issuer:
@@ -120,11 +152,28 @@ class Own:
             return
         await self._put(replace(self.row, time=basis, boot_id=self._clock.boot_id()), "zone.time")
 
+    async def prove_time(self, basis: TimeBasis) -> None:
+        """As `learn_time`, from an authenticated parent: from now on boot time carries this on."""
+        before = self.wall()
+        await self.learn_time(basis)
+        now = Moment(self._clock.now(), self.row.time.correct(self._clock.wall()))
+        self._proven, self._behind = now, None
+        if abs(now.wall - before) > TOLERANCE:
+            self.retimed()
+
     async def raise_floor(self) -> None:
-        """Notes that this instant is past, at most once a minute."""
-        now = self.wall()
-        if now >= self.row.time.floor + FLOOR_STEP:
-            await self.learn_time(self.row.time.raised(now))
+        """Notes that this instant is past, at most once a minute, and how far the machine's clock is off.
+
+        What a clock says that nobody has proved is no past, where there is a parent who could prove it.
+        """
+        if self.guided and self._proven is None:
+            return
+        now, basis = self.wall(), self.row.time
+        if self._proven is not None:
+            basis = basis.learned(self._clock.wall(), now, TOLERANCE)
+        if now >= basis.floor + FLOOR_STEP:
+            basis = basis.raised(now)
+        await self.learn_time(basis)
 
     def adopt(self, unit: Unit, code: ZoneCode, seed: bytes) -> Adopted | None:
         """Takes the code of the zone that this one replaces (protocols §2), inside the caller's unit.
@@ -181,7 +230,9 @@ def make_authority(unit: Unit, code: ZoneCode, seed: Secret, serial: bytes, now:
     issuer = Issuer(code, seed)
     key = authority_key(issuer.fingerprint)
     unit.keys.put(key, seed)
-    certificate = ca_certificate(issuer, serial=serial, now=now)
+    # Made before a parent could say what time it is: so it holds from the earliest time that there can be.
+    lifetime = max(now, BUILD_DATE) + CA_LIFE - BUILD_DATE
+    certificate = ca_certificate(issuer, serial=serial, now=BUILD_DATE, lifetime=lifetime)
     return Authority(AuthorityRow(issuer.fingerprint, certificate, key, now, Wall(now + CA_LIFE)), seed)
 
 

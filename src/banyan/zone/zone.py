@@ -21,7 +21,7 @@ from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.journal import Event
 from banyan.core.messages import Request
 from banyan.core.ports import Clock, Driver, DriverHost, Ids, RackSpec, Store
-from banyan.core.rack import Rack
+from banyan.core.rack import Rack, RackHealth
 from banyan.core.records import Unit
 from banyan.core.secret import Secret
 from banyan.core.zone import Health, Uplink
@@ -117,6 +117,7 @@ class Zone:
         self.health = HealthWatch(own, clock, self.roster, self.children)
         self.loops = {a.name: Loop(a, clock, ids) for a in self._activations()}
         self.roster.woken = self.loops["health"].signal
+        own.retimed = self.loops["certificates"].signal
         self._tasks: asyncio.TaskGroup | None = None
 
     def _activations(self) -> tuple[Activation, ...]:
@@ -181,6 +182,7 @@ class Zone:
             self._uplink_changed,
         )
         up = self.ups[row.id] = Up(side, self._links.uplink(side))
+        self.own.guided = True
         return up
 
     def _uplink_changed(self, row: Uplink) -> None:
@@ -188,7 +190,8 @@ class Zone:
         self.loops["publish"].signal()
 
     def _place(self) -> None:
-        """Takes the whole path that the home parent gave, as far as it is known."""
+        """Takes the whole path that the home parent gave, as far as it is known, and its word on time."""
+        self.own.guided = bool(self.ups)
         home = self.home()
         self.streams.code = self.own.code
         self.tree.move(self.own.code, home.path if home is not None and home.path else self.own.name)
@@ -354,6 +357,8 @@ class Zone:
             "banyan_strangers_refused_total": self.admission.refusals.total,
             "banyan_loop_lag_seconds": self.children.lag,
             "banyan_time_offset_seconds": self.own.row.time.offset,
+            "banyan_authority_end_seconds": self.own.authority.row.not_after,
+            "banyan_restored": self.own.row.restored_at is not None,
         }
         for health in Health:
             count = sum(live.child.health is health for live in children)
@@ -368,12 +373,19 @@ class Zone:
             found[f'banyan_scans_failed_total{{rack="{racked.name}"}}'] = inventory.failed
             found[f'banyan_scan_requests_total{{rack="{racked.name}"}}'] = inventory.requests
             found[f'banyan_scan_seconds{{rack="{racked.name}"}}'] = inventory.seconds
+        for member in self.members.racks.values():
+            rack = member.rack
+            found[f'banyan_rack_available{{rack="{rack.name}"}}'] = rack.health is RackHealth.AVAILABLE
+            found[f'banyan_rack_scanned_seconds{{rack="{rack.name}"}}'] = rack.scanned_at or 0.0
         for up in self.ups.values():
             sent, received = up.runner.traffic()
             parent = up.side.row.parent_name
             found[f'banyan_uplink_bytes_total{{parent="{parent}",direction="sent"}}'] = sent
             found[f'banyan_uplink_bytes_total{{parent="{parent}",direction="received"}}'] = received
             found[f'banyan_uplink_connected{{parent="{parent}"}}'] = up.side.state == "connected"
+            until = up.side.certificate_until()
+            if until is not None:
+                found[f'banyan_uplink_certificate_end_seconds{{parent="{parent}"}}'] = until
         return found
 
     async def close(self) -> None:

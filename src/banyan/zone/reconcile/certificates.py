@@ -49,7 +49,9 @@ class Certificates:
         if rotation.should_rotate_authority(self._own.authority.row, wall):
             await self.rotate(SYSTEM, leaked=False)
         held = None if self.credentials is None else read(self.credentials.certificate, "own certificate")
-        if held is None or rotation.should_renew(held.not_before, held.not_after, wall, self._jitter):
+        # One that was made by a clock ahead of time does not hold yet.
+        early = held is not None and wall < held.not_before
+        if held is None or early or rotation.should_renew(held.not_before, held.not_after, wall, self._jitter):
             self._issue(wall)
         return Mono(now + LOOK)
 

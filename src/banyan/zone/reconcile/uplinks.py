@@ -127,7 +127,7 @@ class UplinkSide:
             basis=self._own.row.time,
             machine_wall=self._clock.wall(),
         )
-        await self._own.learn_time(proof.basis)
+        await self._own.prove_time(proof.basis)
         pins = new_pins(proof, welcome, self.row.bundle)
         known = replace(
             self.row, pin=pins.pin, bundle=pins.bundle, parent_code=proof.code, parent_name=welcome.name[:63]

@@ -161,6 +161,15 @@ def test_a_bye_ends_every_stage_without_an_answer(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
+def test_only_a_parent_that_has_proved_itself_says_never(stage: Stage) -> None:
+    machine = at_stage(stage)
+    [end] = machine.receive(Bye("banned", "go away", -1), at(4))
+    assert isinstance(end, End)
+    after = end.ending.retry_after
+    assert after is None if stage in (Stage.NEW, Stage.GREETED, Stage.CHECKING) else after is not None and after < 0
+
+
+@pytest.mark.parametrize("stage", STAGES)
 def test_nothing_happens_after_the_end(stage: Stage) -> None:
     machine = at_stage(stage)
     machine.close("own-side", "enough")

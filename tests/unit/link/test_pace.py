@@ -108,7 +108,7 @@ def test_retry_after_is_a_floor_with_jitter_on_top() -> None:
     backoff = Backoff(first=0.5, longest=300)
     assert backoff.delay(0, Fixed(0.0), retry_after=20) == 20
     assert backoff.delay(0, Fixed(1.0), retry_after=20) == 25
-    assert backoff.delay(0, Fixed(1.0), retry_after=0) == 0.5
+    assert [backoff.delay(n, Fixed(1.0), retry_after=0) for n in (0, 1, 4, 99)] == [0.5, 1, 8, 60]
     assert backoff.delay(0, Fixed(0.0), retry_after=1e9) == 300
     assert backoff.delay(0, Fixed(0.0), retry_after=-1) == 300
 

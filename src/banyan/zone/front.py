@@ -402,6 +402,11 @@ class Front:
     async def rotate_authority(self, caller: Caller, leaked: bool) -> StatusView:
         self._here(caller, Role.ADMIN)
         await self._zone.certificates.rotate(caller, leaked=leaked)
+        if leaked:
+            # A session that stands was let in by the key that is now in other hands, whoever it is.
+            text = "the CA of this parent leaked and was replaced; `banyan leave` here, then join with a new code"
+            for code in sorted(self._zone.roster.live):
+                await self._zone.roster.cut(code, "leaked-authority", text)
         return await self.status(caller)
 
     async def release(self, caller: Caller) -> StatusView:

@@ -311,6 +311,15 @@ class Zone:
         finally:
             connection.close()
 
+    def metrics(self, timeout: float = 30.0) -> str:
+        """What Prometheus is told, on the local socket."""
+        connection = _Local(self.data, timeout)
+        try:
+            connection.request("GET", "/metrics")
+            return connection.getresponse().read().decode()
+        finally:
+            connection.close()
+
     def answers(self) -> bool:
         try:
             return self.ask("/v1/status")[0] == 200

@@ -178,6 +178,18 @@ def test_the_journal_tells_the_course_of_a_join_on_both_sides(tree: Tree) -> Non
     assert [line["kind"] for line in tree.top.journal(about="east", kind="child-ready")] == ["child-ready"]
 
 
+def test_what_the_guide_alarms_on_is_measured(tree: Tree) -> None:
+    told = re.findall(r"\bbanyan_[a-z_]+", Path("docs/guide/every-day.md").read_text(encoding="utf-8"))
+    shown = "".join(zone.metrics() for zone in (tree.top, tree.east))
+    assert told and not [name for name in sorted(set(told)) if f"\n{name}" not in shown]
+    lines = dict(line.rsplit(" ", 1) for line in tree.east.metrics().splitlines() if not line.startswith("#"))
+    assert lines['banyan_rack_available{rack="sim"}'] == "1"
+    assert abs(time.time() - float(lines['banyan_rack_scanned_seconds{rack="sim"}'])) < 300
+    left = float(lines['banyan_uplink_certificate_end_seconds{parent="top"}']) - time.time()
+    assert 23 * 3600 < left <= 24 * 3600
+    assert (lines["banyan_restored"], lines['banyan_uplink_connected{parent="top"}']) == ("0", "1")
+
+
 # --- exit codes -----------------------------------------------------------------------------------
 
 
@@ -385,6 +397,25 @@ def test_one_absent_zone_makes_a_list_partial_and_never_fails_it(tmp_path: Path)
         top.wait_for_zone("east", health="alive")
         top.wait_until(lambda: top.ask("/v1/usage")[1]["hosts"]["total"] == 7, "to count 7 hosts")
         assert top.cli("host", "list", "--json").status == 0
+
+
+def test_a_leaked_ca_cuts_every_child_at_once_until_it_joins_again(tmp_path: Path) -> None:
+    with Cloud(tmp_path) as cloud:
+        top = cloud.zone("top").start()
+        lab = cloud.zone("lab", code=top.code(), hosts=2).start()
+        top.wait_for_zone("lab", state="ready", health="alive")
+        asked = top.cli("authority", "rotate", "--leaked")
+        assert "nothing is done yet" in asked.err and lab.uplink()["state"] == "connected"
+        assert top.cli("authority", "rotate", "--leaked", "--apply").status == 0
+        lab.wait_until(lambda: "leaked" in lab.uplink().get("reason", ""), "to hear that the CA leaked", patience=10)
+        assert lab.uplink()["state"] == "cut"
+        top.wait_for_zone("lab", health="lost")
+        lab.give(top.code())
+        assert lab.cli("leave", "--apply").status == 0
+        lab.stop()
+        assert lab.join("--json").json() == {"path": "top/lab"}
+        lab.start()
+        top.wait_for_zone("lab", state="ready", health="alive")
 
 
 def test_a_listed_key_joins_without_a_code_and_follows_its_parent_to_another_address(tmp_path: Path) -> None:

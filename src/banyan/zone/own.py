@@ -16,7 +16,7 @@ from banyan.core.journal import Event
 from banyan.core.ports import Clock, Ids, Store
 from banyan.core.records import AuthorityRow, Self, Unit
 from banyan.core.secret import Secret
-from banyan.core.time import BUILD_DATE, Mono, TimeBasis, Wall
+from banyan.core.time import BUILD_DATE, LEASE_DRIFT, Mono, TimeBasis, Wall
 from banyan.trust import keys
 from banyan.trust.authority import CA_LIFE, SERIAL_SIZE, Issuer, ca_certificate
 from banyan.zone.firm import firm
@@ -30,8 +30,6 @@ SEED = 32  # bytes of an Ed25519 seed
 FLOOR_STEP = 60.0
 # A correction of less than this is the network's delay, not news. Seconds.
 TOLERANCE = 2.0
-# The pace of time while the machine's clock is behind it.
-WAITING = 0.5
 
 
 def authority_key(fingerprint: bytes) -> str:
@@ -115,7 +113,7 @@ class Own:
         """Corrected time now; never below the floor.
 
         Once a parent proved the time, boot time carries it on: a step of the machine's clock is no news. Without one
-        the machine's clock is the truth; while that is behind the floor, time goes on from there at half its pace.
+        the machine's clock is the truth; while that is behind the floor, time goes on from there, a little slower.
         """
         now, floor = self._clock.now(), self.row.time.floor
         if self._proven is not None:
@@ -126,7 +124,7 @@ class Own:
             return told
         if self._behind is None:
             self._behind = Moment(now, floor)
-        return max(Wall(self._behind.wall + (now - self._behind.mono) * WAITING), floor)
+        return max(Wall(self._behind.wall + (now - self._behind.mono) / LEASE_DRIFT), floor)
 
     @property
     def issuer(self) -> Issuer:
@@ -168,11 +166,13 @@ class Own:
         """
         if self.guided and self._proven is None:
             return
-        now, basis = self.wall(), self.row.time
+        past, basis = self.wall(), self.row.time
         if self._proven is not None:
-            basis = basis.learned(self._clock.wall(), now, TOLERANCE)
-        if now >= basis.floor + FLOOR_STEP:
-            basis = basis.raised(now)
+            basis = basis.learned(self._clock.wall(), past, TOLERANCE)
+            # By now so much is past even if our quartz runs fast: the parent is not to be found behind it.
+            past = Wall(self._proven.wall + (self._clock.now() - self._proven.mono) / LEASE_DRIFT)
+        if past >= basis.floor + FLOOR_STEP:
+            basis = basis.raised(past)
         await self.learn_time(basis)
 
     def adopt(self, unit: Unit, code: ZoneCode, seed: bytes) -> Adopted | None:

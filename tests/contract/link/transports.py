@@ -1,6 +1,7 @@
-"""The two kinds of wire that the contract suite runs on, behind one face.
+"""The kinds of wire that the contract suite runs on, behind one face.
 
-`memory` runs in virtual time on a loop without sockets; `websocket` in real time on loopback with real TLS.
+`memory` runs in virtual time on a loop without sockets; `websocket` in real time on loopback with real TLS, on
+asyncio's loop and on `uvloop`, whose sockets behave in ways of their own.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Protocol, TypeVar
+
+import uvloop
 
 from banyan.core.ports import Clock, Dialer, Ids, Wire
 from banyan.core.time import Mono
@@ -74,7 +77,12 @@ class WebSocket:
     name = "websocket"
     timing = Timing(opening=0.5, answer=0.5, gap=0.05, grace=0.5, second_look=0.1)
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+    ) -> None:
+        self._loop_factory = loop_factory
         self.clock: Clock = SystemClock()
         self.ids: Ids = SeededIds(1, "test")
         self._host = host
@@ -88,7 +96,8 @@ class WebSocket:
             async with asyncio.timeout(30):
                 return await test()
 
-        result = asyncio.run(watched())
+        with asyncio.Runner(loop_factory=self._loop_factory) as runner:
+            result = runner.run(watched())
         assert problems == [], problems
         return result
 
@@ -104,7 +113,12 @@ class WebSocket:
         return WebSocketDialer(self.clock)
 
 
-TRANSPORTS: dict[str, Callable[[], Transport]] = {"memory": Memory, "websocket": WebSocket}
+class OnUvloop(WebSocket):
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        super().__init__(host, uvloop.new_event_loop)
+
+
+TRANSPORTS: dict[str, Callable[[], Transport]] = {"memory": Memory, "websocket": WebSocket, "uvloop": OnUvloop}
 
 
 async def pause(clock: Clock, seconds: float) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from banyan.core.errors import BanyanError
 from banyan.core.ids import ZoneCode
-from banyan.core.messages import MAX_FRAME, Message
+from banyan.core.messages import MAX_FRAME, Generations, Greet, Hello, Message
 from banyan.core.ports import Credentials, Wire, WireClosed
 from banyan.core.time import Mono
 from banyan.link.child import ChildLink, ChildSettings, Route
@@ -21,6 +21,15 @@ from tests.contract.link.sides import FakeChild, FakeParent
 from tests.contract.link.transports import Listener, Transport, pause
 
 EAST = ZoneCode(7)
+HELLO = Hello(EAST, "0", "boot", 1, b"", b"mark", Generations())
+
+
+def greet(purpose: str = "session", floor: int = 1, ceiling: int = 1) -> Greet:
+    return Greet(floor, ceiling, bytes(16), purpose)
+
+
+def settings(transport: Transport, **changes: object) -> ParentSettings:
+    return ParentSettings(timing=transport.timing, **changes)  # type: ignore[arg-type]
 
 
 @dataclass

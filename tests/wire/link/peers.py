@@ -1,4 +1,4 @@
-"""A small CONNECT proxy, and a relay that counts bytes; both for loopback and tests only."""
+"""A small CONNECT proxy, a relay that counts bytes, and other peers; for loopback and tests only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+
+from banyan.core.ports import Wire
 
 
 async def _pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seen: Callable[[int], None]) -> None:
@@ -131,3 +133,17 @@ class Plain:
         assert self._server is not None
         self._server.close()
         await self._server.wait_closed()
+
+
+class Caught:
+    """Keeps the wires that a listener hands on, until told to let go."""
+
+    def __init__(self) -> None:
+        self.wires: list[tuple[Wire, str]] = []
+        self.came = asyncio.Event()
+        self.done = asyncio.Event()
+
+    async def serve(self, wire: Wire, purpose: str) -> None:
+        self.wires.append((wire, purpose))
+        self.came.set()
+        await self.done.wait()

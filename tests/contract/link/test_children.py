@@ -12,6 +12,7 @@ from banyan.core.messages import (
     Generations,
     Request,
 )
+from banyan.link.child import Route
 from tests.contract.link.sides import CALLER, FakeParent
 from tests.contract.link.transports import Transport
 from tests.contract.link.world import EAST, World, refused
@@ -122,5 +123,55 @@ def test_ended_is_called_once_for_each_session_that_stood(transport: Transport) 
             ended = [session for session, _ in world.parent.endings]
             assert len(ended) == len({id(s) for s in ended}) == len(world.parent.sessions) == 5
             assert isinstance(world.parent, FakeParent)
+
+    transport.run(test)
+
+
+def test_an_enrolment_asks_each_address_once(transport: Transport) -> None:
+    async def test() -> None:
+        async with World(transport) as world:
+            child, link = world.child(addresses=("127.0.0.1:1", world.address))
+            child.purpose = "enrol"
+            assert (await link.enrol()).name == "east"
+            assert link.counters.dials == 2
+
+            other, link = world.child(addresses=("127.0.0.1:1", "127.0.0.1:2"))
+            other.purpose = "enrol"
+            error = await refused(link.enrol())
+            assert error.code == "refused"
+            assert link.counters.dials == 2
+
+    transport.run(test)
+
+
+def test_what_a_child_finds_wrong_with_one_address_may_be_right_at_the_next(transport: Transport) -> None:
+    async def test() -> None:
+        async with World(transport) as world, World(transport) as wrong:
+            child, link = world.child(addresses=(wrong.address, world.address))
+            child.purpose = "enrol"
+            child.refuse = Refused("wrong-pin", "expected another CA")
+            enrolling = asyncio.get_running_loop().create_task(link.enrol())
+            await child.until("welcomed")
+            child.refuse = None
+            assert (await enrolling).name == "east"
+            assert wrong.parent.said == ["welcome"]
+
+    transport.run(test)
+
+
+def test_a_session_without_a_certificate_is_not_dialled(transport: Transport) -> None:
+    async def test() -> None:
+        async with World(transport) as world:
+            side, link = world.child()
+
+            async def route() -> Route:
+                return Route((world.address,), None, (world.top.certificate,))
+
+            link._route = route
+            world.run(link)
+            await side.until("ended")
+            assert side.reasons[0].startswith("no-certificate")
+            assert link.counters.dials == 0
+            assert world.parent.said == []
 
     transport.run(test)

@@ -65,6 +65,7 @@ class StandIn:
         self.compute = ("2.1", "2.104")
         self.placement = ("1.0", "1.39")
         self.max_limit = 1_000
+        self.max_candidates = 1_000_000
         self.denied: set[str] = set()
         self.absent: set[str] = set()
         self.password = PASSWORD
@@ -308,7 +309,7 @@ class StandIn:
             return 400, {"errors": [{"status": 400, "title": "Bad Request", "detail": detail}]}
         if rest == "allocation_candidates":
             roots = list(dict.fromkeys(p.root for p in self.providers.values() if p.room(wanted)))
-            roots = roots[: int(query.get("limit", "1000000"))]
+            roots = roots[: min(self.max_candidates, int(query.get("limit", "1000000")))]
             return 200, {
                 "allocation_requests": [{"allocations": {root: {"resources": {wanted: 1}}}} for root in roots],
                 "provider_summaries": {

@@ -8,6 +8,8 @@ import pytest
 
 from banyan.core.resources import Amount
 from banyan.drivers.openstack import OpenStackDriver
+from banyan.drivers.openstack.inventory import capacity
+from banyan.drivers.openstack.shapes import Inventory
 from tests.unit.drivers.openstack.conftest import Make
 from tests.unit.drivers.openstack.seen import Seen, scan, seen
 from tests.unit.drivers.openstack.standin import Provider, StandIn
@@ -114,6 +116,20 @@ def test_hosts_that_are_full_are_read_once(cloud: StandIn, make: Make) -> None:
     assert [asked for _, asked in results] == [sweeps + 3 * 40, sweeps + filtered, sweeps + filtered, sweeps + filtered]
 
 
+def test_candidates_that_are_cut_hide_no_room(cloud: StandIn, make: Make) -> None:
+    """Placement's max_allocation_candidates cuts the list silently: what is missing there may have room after all."""
+    full = hosts(cloud, 40)
+    for provider in full:
+        fill(provider)
+
+    def one_server_went() -> None:
+        cloud.max_candidates = 0
+        full[7].used["VCPU"] -= 1
+
+    _, (result, _) = story(make(), cloud, one_server_went)
+    exact(cloud, result)
+
+
 def test_an_over_used_host_is_read_each_time(cloud: StandIn, make: Make) -> None:
     """A removal need not show as room there, so nothing that was kept would be sure."""
     crowded = hosts(cloud, 20)
@@ -177,3 +193,11 @@ def test_hosts_that_go_are_forgotten(cloud: StandIn, make: Make) -> None:
     (_, _), (result, _) = story(driver, cloud, some_go)
     assert len(result.hosts) == 10
     assert len(driver._memory.inventories._known) == 10
+
+
+@pytest.mark.parametrize(
+    ("total", "reserved", "ratio", "promised"),
+    [(10, 2, 1.2, 9), (64, 0, 4.0, 256), (1, 1, 16.0, 0), (262144, 512, 1.0, 261632)],
+)
+def test_capacity_is_rounded_as_placement_rounds_it(total: int, reserved: int, ratio: float, promised: int) -> None:
+    assert capacity(Inventory(total, reserved, ratio)) == promised

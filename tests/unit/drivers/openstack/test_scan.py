@@ -128,6 +128,14 @@ def test_a_server_that_goes_between_two_pages_breaks_nothing(cloud: StandIn, mak
     assert gone[0] in ids
 
 
+def test_a_server_on_two_pages_is_told_once(cloud: StandIn, make: Make) -> None:
+    """As while it moves from one cell of Nova to another."""
+    filled(cloud, servers=7)
+    cloud.servers.insert(4, cloud.servers[3])
+    ids = [guest.id for guest in scan(make(page_size=4)).guests]
+    assert len(ids) == len(set(ids)) == 7
+
+
 def test_a_provider_that_goes_while_it_is_read_is_left_out(cloud: StandIn, make: Make) -> None:
     filled(cloud)
     first = next(iter(cloud.providers.values()))

@@ -38,7 +38,7 @@ def add(
     fingerprint: Annotated[
         str, Parameter(help="SHA-256 of its public key: `public key` of `banyan status` there.", metavar="FINGERPRINT")
     ],
-    name: Annotated[str, Parameter(help="The name that its zone must have, or a pattern.", metavar="NAME")],
+    name: Annotated[str, Parameter(help="The name that its zone must have.", metavar="NAME")],
     /,
     *,
     label: Annotated[

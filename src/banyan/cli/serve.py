@@ -208,11 +208,13 @@ def join(
     code = join_code(code_file)
     if code is None and not settings.link.parent:
         raise BadInput("bad-option", "join needs --code-file FILE, or, for a listed key, --parent and --parent-pin")
-    path = run(settings, code, wait)
+    path, before = run(settings, code, wait)
     if json:
         screen.one(Joined(path))
     else:
         screen.line(f"joined as {path}; `banyan serve` runs it")
+    if before:
+        screen.note("it had joined before, and nobody was asked; to join anew, `banyan leave --apply` first")
     return 0
 
 

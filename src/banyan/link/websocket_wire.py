@@ -238,7 +238,8 @@ class WebSocketDialer:
             # With TLS 1.3 a server's no to our certificate comes after its yes, and not always with an alert.
             text = (
                 f"{address} ended the connection when it had seen our certificate{_alert(connection, error)}: no CA of "
-                "that parent signed it (was the parent reinstalled or restored? then join again), or it is stopping"
+                "that parent signed it (was it reinstalled, or did its CA leak? then `banyan leave --apply` here, and "
+                "join again with a new code), or it is stopping"
             )
             raise Unreachable("handshake-refused", text, transient=True) from error
 

@@ -164,6 +164,8 @@ async def _one(
         learned = await _meet(address, pin, dialer, clock, ids, basis)
     except BanyanError as error:
         # What the link says names the cause: a name, a route, a port, a proxy, a pin.
+        if error.code.startswith("proxy-"):
+            return [Finding(what, False, error.text, "see link.proxy in the settings")], None
         return [Finding(what, False, f"{error.text}{way}", _REMEDIES.get(type(error), ""))], None
     offset = learned.offset
     well = abs(offset) <= NOTABLE

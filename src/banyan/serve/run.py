@@ -55,8 +55,10 @@ def serve(
     return asyncio.run(_serve(settings, join_code, observer, clock))
 
 
-def join(settings: Settings, join_code: str | None, patience: float) -> str:
-    """Enrols at the parent that the code or the settings name, and ends; the path that the zone has there.
+def join(settings: Settings, join_code: str | None, patience: float) -> tuple[str, bool]:
+    """Enrols at the parent that the code or the settings name, and ends.
+
+    The path that the zone has there, and whether it had joined before: then nobody was asked.
 
     Raises Refused or BadInput with the parent's reason, Unreachable after `patience` seconds without an answer.
     """
@@ -133,15 +135,16 @@ async def _told(settings: Settings, built: Assembled, join_code: str | None) -> 
     return None if parent is None else await built.zone.accept_parent(*parent)
 
 
-async def _join(settings: Settings, join_code: str | None, patience: float) -> str:
+async def _join(settings: Settings, join_code: str | None, patience: float) -> tuple[str, bool]:
     async with AsyncExitStack() as stack:
         built = await _build(settings, stack)
         up = await _told(settings, built, join_code)
         if up is None:
             raise BadInput("bad-option", "joining needs a join code, or link.parent and link.parent_pin")
-        if not up.side.enrolled:
+        before = up.side.enrolled
+        if not before:
             await up.runner.enrol(patience)
-        return up.side.row.path
+        return up.side.row.path, before
 
 
 async def _build(

@@ -77,7 +77,7 @@ def backup(
 
     `settings`: DATA/banyan.toml without one, if it is there. Needs as much room again as the database has, in
     `data` for the moment of the backup. Raises NotFound("no-zone-here"), Conflict("backup-running"),
-    Refused("backup-postgresql"), StoreFull, BadInput("bad-backup-file").
+    Refused("backup-postgresql"), Broken("seal-key-missing"), StoreFull, BadInput("bad-backup-file").
     """
     where = SqliteFile(data / DATABASE_NAME) if location is None else parse_location(location)
     if isinstance(where, PostgresqlServer):
@@ -88,6 +88,12 @@ def backup(
     if not where.path.is_file():
         raise NotFound("no-zone-here", f"there is no zone in {data}: {where.path} does not exist")
     sources = {SEAL_NAME: seal_key or data / SEAL_NAME, SETTINGS_NAME: settings or data / SETTINGS_NAME}
+    if not sources[SEAL_NAME].is_file():
+        raise Broken(
+            "seal-key-missing",
+            f"a backup without the seal key could never be used, and {sources[SEAL_NAME]} is not there; if the key is "
+            "a credential of systemd, or store.seal_key_file names it, give this command the same",
+        )
     temporary = target.with_name(f".{target.name}.part")
     with _failures_of(target), _snapshot(where.path, data / _COPY) as copy:
         present = {DATABASE_NAME: copy} | {name: path for name, path in sources.items() if path.is_file()}

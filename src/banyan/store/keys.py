@@ -95,7 +95,9 @@ def seal_from_file(path: Path, ids: Ids) -> Seal:
         key = Secret(path.read_bytes())
     except OSError as error:
         raise Broken(
-            "seal-key-missing", f"the seal key {path} can not be read ({error.strerror}); put it back from a backup"
+            "seal-key-missing",
+            f"the seal key {path} can not be read ({error.strerror}); put it back, or name where it is "
+            "(store.seal_key_file, or a credential `seal.key` of systemd), or restore a backup, which holds it",
         ) from error
     return Seal(key, ids, str(path))
 

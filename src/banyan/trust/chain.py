@@ -28,6 +28,9 @@ from banyan.trust.session import check_nonce
 
 # A zone rotates its CA once in years; a chain of a few hurried rotations still fits.
 MAX_CERTIFICATES = 16
+# What a child must do that can not come back as it is. A code of another CA is taken only by a zone without a parent.
+_AGAIN = "join it again with a new code"
+_ANEW = "`banyan leave --apply` at that zone, then join it again with a new code"
 MAX_PATH = 5
 # A proven time may be this much before what we know to be past: two clocks, and a code made a moment ago.
 TIME_TOLERANCE = 300.0
@@ -114,7 +117,7 @@ def verify_parent(
     _valid_at(certificate, now, "parent's certificate", "certificate-expired", "restart or renew at the parent")
     _valid_at(ca, now, "parent's CA certificate", "authority-expired", "rotate the CA at the parent, join again")
     for cross in path:
-        _valid_at(cross, now, "cross certificate of the parent's CAs", "cross-expired", "join again with a new code")
+        _valid_at(cross, now, "cross certificate of the parent's CAs", "cross-expired", _ANEW)
     return ParentProof(
         code=ca.zone,
         authority=ca.der,
@@ -201,7 +204,8 @@ def _path(ca: Certificate, authorities: Sequence[Certificate], pin: bytes) -> li
         "wrong-pin",
         f"expected a parent whose CA is {short(pin)} (the join code or an earlier session said so), "
         f"got CA {short(ca.fingerprint)}. Nothing was told to it. If the address is right, the parent was "
-        "reinstalled or its CA replaced after a leak: join again with a new code",
+        "reinstalled or its CA replaced after a leak: `banyan leave --apply` here, if this zone had joined, and "
+        "join again with a new code",
     )
 
 
@@ -278,18 +282,17 @@ def verify_child(leaf: bytes, authorities: Iterable[AuthorityRow], now: Wall) ->
         raise Refused(
             "unknown-authority",
             f"the child's certificate is signed by {short(certificate.issuer)}, which is no CA of this zone; "
-            "it may belong to another parent, or to a state of this one that was lost: join it again with a new code",
+            f"it may belong to another parent, or to a state of this one that was lost: {_ANEW}",
         )
     if row.leaked:
         raise Refused(
             "leaked-authority",
-            f"the child's certificate is signed by CA {short(row.fingerprint)}, whose key leaked; "
-            "join it again with a new code",
+            f"the child's certificate is signed by CA {short(row.fingerprint)}, whose key leaked; {_ANEW}",
         )
     if certificate.authority or certificate.server:
         raise Refused("parents-certificate", "a controller's certificate was shown as a child's; use the child's own")
     if not certificate.client or certificate.child is None or certificate.issuer_zone != ca.zone:
-        raise Refused("not-a-child", "the certificate does not name a child zone; join it again with a new code")
+        raise Refused("not-a-child", f"the certificate does not name a child zone; {_AGAIN}")
     _valid_at(ca, now, "CA certificate of this zone", "authority-expired", "rotate the CA, join the child again")
     if now < certificate.not_before:
         raise Refused(
@@ -321,7 +324,7 @@ def renewable(proof: ChildProof, now: Wall) -> bool:
 def check_expiry(proof: ChildProof, now: Wall, *, renewing: bool) -> None:
     """Raises Refused("certificate-expired") if over and not asking for another, or over for longer than RECOVERY."""
     if proof.expired and not (renewing and renewable(proof, now)):
-        remedy = "ask for a new one in the hello" if renewable(proof, now) else "join again with a new code"
+        remedy = "ask for a new one in the hello" if renewable(proof, now) else _AGAIN
         raise Refused(
             "certificate-expired",
             f"the child's certificate ended at {iso(proof.not_after)}, and it is {iso(now)}; {remedy}",
@@ -340,10 +343,16 @@ def standing(proof: ChildProof, claimed: ZoneCode, child: Child | None) -> Child
             f"the hello is from zone {_code(claimed)}, but the certificate is that of zone {_code(proof.code)}",
         )
     if child is None:
-        raise Refused("no-child", f"zone {_code(claimed)} is not listed here; join it again with a new code")
+        raise Refused(
+            "no-child",
+            f"zone {_code(claimed)} is not listed here: this parent may have been restored from before it joined; "
+            f"{_AGAIN}",
+        )
     if child.state is ChildState.RETIRED:
         raise Refused(
-            "retired", f"zone {child.name} ({_code(claimed)}) was retired; install it anew to join with a new code"
+            "retired",
+            f"zone {child.name} ({_code(claimed)}) was retired, and its code is never given again; to join, "
+            "start it with a new data folder and a new code",
         )
     if child.admin is Admin.BANNED:
         raise Refused("banned", f"zone {child.name} is banned here: {child.admin_reason or 'no reason was given'}")
@@ -351,7 +360,7 @@ def standing(proof: ChildProof, claimed: ZoneCode, child: Child | None) -> Child
         raise Refused(
             "wrong-key",
             f"zone {child.name} has another key here ({short(child.fingerprint)}) than the one shown "
-            f"({short(proof.fingerprint)}): it was replaced, or this one was restored from before; join again",
+            f"({short(proof.fingerprint)}): it was replaced, or this one was restored from before; {_AGAIN}",
         )
     return child
 

@@ -288,6 +288,15 @@ def test_forged_contents_write_nothing_outside_and_are_refused(run: Run, tmp_pat
     assert not Path("/tmp/banyan-outside").exists()
 
 
+def test_without_its_seal_key_no_backup_is_made(run: Run, tmp_path: Path) -> None:
+    make_zone(run, tmp_path / "zone")
+    (tmp_path / "zone" / "seal.key").rename(tmp_path / "elsewhere")
+    with pytest.raises(BanyanError, match="could never be used") as refused:
+        save(tmp_path / "zone", tmp_path / "backup")
+    assert refused.value.code == "seal-key-missing"
+    assert not (tmp_path / "backup").exists()
+
+
 def test_the_wrong_seal_key_in_a_backup(run: Run, tmp_path: Path) -> None:
     make_zone(run, tmp_path / "zone")
     (tmp_path / "other.key").write_bytes(bytes(32))

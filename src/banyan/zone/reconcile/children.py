@@ -103,7 +103,7 @@ class Children:
             raise Refused("loop", f"zone {code_text(hello.code)} lies above this one; it cannot be its child as well")
         renewed = None if hello.renew is None else check_renewal(hello.renew, hello.code, leaf)
         if renewed is not None and proof.expired and fingerprint(renewed) != proof.fingerprint:
-            raise Refused("wrong-key", "an expired certificate is renewed for the same key only; join again")
+            raise Refused("wrong-key", "an expired certificate is renewed for the same key only")
         restored = await self._meet_epoch(hello)
 
         def work(unit: Unit) -> Child:
@@ -197,7 +197,7 @@ class Children:
             return BeatAck(report.seq, due)
         if report.condition == LEAVING:
             await self._left(live)
-            raise Refused("left", "this zone left by its own word; join it again with a new code")
+            raise Refused("left", "this zone left by its own word; to join again it needs a new data folder and a code")
         resend = await firm(self._receive(live, report))
         await self._heard(live, _condition(report.condition), report.reason[:500])
         await self._progress(live, report)

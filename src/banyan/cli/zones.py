@@ -46,6 +46,7 @@ HealthFilter = Annotated[Health | None, Parameter(help="Only zones of this healt
 StateFilter = Annotated[State | None, Parameter(help="Only zones that are enrolled this far.", show_default=False)]
 AdminFilter = Annotated[Admin | None, Parameter(help="Only zones with this decision on them.", show_default=False)]
 Name = Annotated[str, Parameter(help="A path, its unambiguous last part, or a code.", metavar="NAME")]
+NewName = Annotated[str, Parameter(help="1 to 63 lower-case letters, digits and inner hyphens.", metavar="NEW")]
 Names = Annotated[str, Parameter(help="Paths, their unambiguous last parts, or codes.", metavar="NAME")]
 Reason = Annotated[str, Parameter(help="Why; shown with the zone and kept in the journal.", show_default=False)]
 
@@ -200,14 +201,8 @@ def retire(*names: Names, reason: Reason = "", apply: Apply = False, target: Tar
 
 
 @app.command
-def rename(name: Name, new_name: str, /, *, target: Target = HERE) -> int:
-    """Give a zone another name. Its code and all ids stay.
-
-    Parameters
-    ----------
-    new_name
-        1 to 63 lower-case letters, digits and inner hyphens.
-    """
+def rename(name: Name, new_name: NewName, /, *, target: Target = HERE) -> int:
+    """Give a zone another name. Its code and all ids stay."""
     return _say("rename", (name,), {"name": new_name}, ("", None, ()), False, target)
 
 

@@ -23,6 +23,9 @@ class Leaving(msgspec.Struct, frozen=True):
     then: str
 
 
+# The state of an uplink with which all is well.
+JOINED = "connected"
+
 LEAVING: tuple[Column[Leaving], ...] = (
     Column("KIND", lambda one: one.kind),
     Column("NAME", lambda one: one.name),
@@ -114,7 +117,7 @@ def _show(s: Session, found: StatusView) -> int:
     s.screen.show(
         [
             ("name", found.name), ("path", found.path), ("code", found.code), ("version", found.version),
-            ("well", "yes" if found.ready else f"no: {found.reason}"),
+            ("well", well(found)),
             ("restored", f"{instant(found.restored_at)}: decides nothing until `banyan release`"
                 if found.restored_at else ""),
             ("time", f"{instant(found.time)} (clock corrected by {found.time_offset:+.1f} s)"),
@@ -130,6 +133,15 @@ def _show(s: Session, found: StatusView) -> int:
         s.screen.line("")
         s.screen.table(RACKS, found.racks, "")
     return OK
+
+
+def well(found: StatusView) -> str:
+    """Whether the zone's own work goes on, and which parents it is not whole with: the table below says why."""
+    own = "yes" if found.ready else f"no: {found.reason}"
+    apart = [
+        f"{u.state} at its parent {u.parent or ', '.join(u.addresses)}" for u in found.uplinks if u.state != JOINED
+    ]
+    return "; ".join((own, *apart))
 
 
 def register(app: App) -> None:

@@ -7,8 +7,9 @@ import json
 import msgspec
 import pytest
 
+from banyan.cli.itself import well
 from banyan.core.errors import Broken, Unreachable
-from banyan.zone.views import StatusView, UsageView, ZoneView
+from banyan.zone.views import StatusView, UplinkView, UsageView, ZoneView
 from tests.api.surface import zone_view
 from tests.unit.cli.conftest import Zone
 
@@ -86,6 +87,19 @@ def test_zone_show_and_status_are_objects(zone: Zone) -> None:
     assert "top/north/lab1" in zone.say("zone", "show", "north/lab1").out
     assert msgspec.json.decode(zone.say("status", "--json").out, type=StatusView).name == "top"
     assert "lines" in zone.say("status").out
+
+
+def test_status_says_at_which_parent_a_zone_is_not_whole(zone: Zone) -> None:
+    found = msgspec.json.decode(zone.say("status", "--json").out, type=StatusView)
+    up = UplinkView("top", ("top:1",), "connected", "", True, "top/x", None, None, 0, 0)
+    replace = msgspec.structs.replace
+    assert well(replace(found, ready=True, uplinks=(up,))) == "yes"
+    cut = replace(up, state="cut", reason="banned: zone x is banned here")
+    assert well(replace(found, ready=True, uplinks=(cut,))) == "yes; cut at its parent top"
+    unknown = replace(up, parent="", state="joining")
+    assert well(replace(found, ready=False, reason="scan: broke", uplinks=(unknown,))) == (
+        "no: scan: broke; joining at its parent top:1"
+    )
 
 
 def test_a_zone_that_is_not_there(zone: Zone) -> None:

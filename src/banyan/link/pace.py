@@ -90,11 +90,11 @@ class Backoff:
     def delay(self, failures: int, ids: Ids, *, lost: bool = False, retry_after: float | None = None) -> float:
         """`failures` in a row before this; `lost`: a session stood; `retry_after` in seconds, below 0 is never."""
         grown = min(self.ceiling, self.first * 2.0 ** min(failures, 32))
-        if retry_after is None:
+        if not retry_after:
+            # "As you like" (0) must not be twice a second for ever, when what the parent says no to does not change.
             return ids.uniform(0.0, max(grown, self.spread) if lost else grown)
         floor = self.longest if retry_after < 0 else min(retry_after, self.longest)
-        # "As you like" (0) must not be twice a second for ever, when what the parent says no to does not change.
-        return floor + ids.uniform(0.0, max(self.first, floor / 4) if floor else grown)
+        return floor + ids.uniform(0.0, max(self.first, floor / 4))
 
 
 class Turnstile:

@@ -86,7 +86,9 @@ def backup(
             f"{where} is backed up by PostgreSQL's own means (pg_dump, pg_basebackup); keep DATA/{SEAL_NAME} with it",
         )
     if not where.path.is_file():
-        raise NotFound("no-zone-here", f"there is no zone in {data}: {where.path} does not exist")
+        raise NotFound(
+            "no-zone-here", f"there is no zone in {data}: {where.path} does not exist; give its folder (--data)"
+        )
     sources = {SEAL_NAME: seal_key or data / SEAL_NAME, SETTINGS_NAME: settings or data / SETTINGS_NAME}
     if not sources[SEAL_NAME].is_file():
         raise Broken(
@@ -227,7 +229,7 @@ def _read(reader: SealedReader, folder: Path | None) -> Manifest:
                     raise Broken("backup-damaged", f"the backup holds something that is no file: {entry.name!r}")
                 if manifest is None:
                     if entry.name != _MANIFEST or entry.size > _MANIFEST_MAX:
-                        raise Broken("backup-damaged", "the backup does not begin with its manifest")
+                        raise Broken("backup-damaged", "the backup does not begin with its manifest; use another copy")
                     manifest = msgspec.json.decode(content.read(), type=Manifest)
                 elif entry.name in _NAMES and entry.name not in seen:
                     seen[entry.name] = entry.size
@@ -237,7 +239,7 @@ def _read(reader: SealedReader, folder: Path | None) -> Manifest:
     except (tarfile.TarError, msgspec.DecodeError, EOFError) as error:
         raise Broken("backup-damaged", "the backup's contents can not be read; use another copy of it") from error
     if manifest is None or manifest.files != seen or DATABASE_NAME not in seen:
-        raise Broken("backup-damaged", "the backup does not hold what its manifest names")
+        raise Broken("backup-damaged", "the backup does not hold what its manifest names; use another copy")
     return manifest
 
 

@@ -6,11 +6,31 @@ insert itself. Only upserts by primary key; nothing here knows what the rows mea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import BigInteger, Boolean, Connection, Double, Integer, LargeBinary, String, Table
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Double,
+    Executable,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    any_,
+    bindparam,
+    func,
+    select,
+)
+from sqlalchemy import Text as SqlText
+from sqlalchemy.dialects.postgresql import ARRAY
 
 T = TypeVar("T")
 
@@ -62,6 +82,29 @@ class BulkPut:
             unique = {row[: self._width]: row for row in rows}
             columns = tuple(list(column) for column in zip(*unique.values(), strict=True))
             connection.exec_driver_sql(self._postgresql, columns)
+
+
+class OfMany:
+    """A statement about the rows whose `column` is one of many values, its text the same for any number of them.
+
+    `build` makes it from that condition. A list of 1,000 parameters would be compiled, sent and planned anew each
+    time, and planned badly by PostgreSQL.
+    """
+
+    def __init__(self, column: Column[str] | Column[int], build: Callable[[ColumnElement[bool]], Executable]) -> None:
+        listed = func.json_each(bindparam("many")).table_valued("value")
+        kind = BigInteger() if isinstance(column.type, Integer) else SqlText()
+        self._statements = {
+            "sqlite": build(column.in_(select(listed.c.value))),
+            "postgresql": build(column == any_(bindparam("many", type_=ARRAY(kind)))),
+        }
+
+    def __call__(
+        self, connection: Connection, many: Sequence[str] | Sequence[int], bound: Mapping[str, object]
+    ) -> CursorResult[Any]:
+        name = connection.dialect.name
+        values = msgspec.json.encode(many).decode() if name == "sqlite" else list(many)
+        return connection.execute(self._statements[name], {**bound, "many": values})
 
 
 def _array(type_: object) -> str:

@@ -10,13 +10,13 @@ from sqlalchemy import Connection, bindparam, delete, select
 from banyan.core.catalogue import Flavor, Image, Network, Project
 from banyan.core.ids import RackCode
 from banyan.store import tables
-from banyan.store.bulk import BulkPut, batches, storable
+from banyan.store.bulk import BulkPut, OfMany, batches, storable
 
 _T = tables.catalogue
 _OF = (_T.c.rack == bindparam("of"), _T.c.kind == bindparam("sort"))
 _LIST = select(_T.c.content).where(*_OF).order_by(_T.c.name, _T.c.id)
 _KNOWN = select(_T.c.id, _T.c.content).where(*_OF)
-_DROP = delete(_T).where(*_OF, _T.c.id.in_(bindparam("ids", expanding=True)))
+_DROP = OfMany(_T.c.id, lambda listed: delete(_T).where(*_OF, listed))
 _PUT = BulkPut(_T)
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 _FLAVOR = msgspec.msgpack.Decoder(Flavor)
@@ -46,7 +46,7 @@ class SqlCatalogue:
         """Writes only what differs: most scans change nothing here."""
         known = dict(self._connection.execute(_KNOWN, {"of": rack, "sort": kind}).all())
         for gone in batches(id_ for id_ in known if id_ not in wanted):
-            self._connection.execute(_DROP, {"of": rack, "sort": kind, "ids": gone})
+            _DROP(self._connection, gone, {"of": rack, "sort": kind})
         changed = ((id_, name, packed) for id_, (name, packed) in wanted.items() if known.get(id_) != packed)
         for batch in batches(changed):
             _PUT(self._connection, [(rack, kind, id_, storable(name), packed) for id_, name, packed in batch])

@@ -108,7 +108,9 @@ def _sqlite(path: Path) -> Database:
 # A writer that was stopped in mid-transaction must not hold the others for ever.
 _OPTIONS = (
     "-c lock_timeout=10s -c idle_in_transaction_session_timeout=30s -c statement_timeout=120s "
-    "-c client_min_messages=warning -c timezone=UTC"
+    "-c client_min_messages=warning -c timezone=UTC -c jit=off "
+    # A plan that was kept from when a table was small was measured to read all of it for each batch of a scan.
+    "-c plan_cache_mode=force_custom_plan"
 )
 _WRITER = " -c default_transaction_isolation=read\\ committed"
 _READER = " -c default_transaction_isolation=repeatable\\ read -c default_transaction_read_only=on"

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 from banyan.core.ids import ZoneCode
 from banyan.core.lineage import Row
 from banyan.store import tables
-from banyan.store.bulk import BulkPut, batches
+from banyan.store.bulk import BulkPut, OfMany, batches
 from banyan.store.rows import page_limit
 
 _T = tables.lineage
@@ -22,7 +22,7 @@ _VIA = (
 )
 _CARRIERS = select(_T.c.via).where(_T.c.code == bindparam("code")).order_by(_T.c.via)
 _PUT = BulkPut(_T)
-_DELETE = delete(_T).where(_T.c.via == bindparam("via"), _T.c.code.in_(bindparam("codes", expanding=True)))
+_DELETE = OfMany(_T.c.code, lambda listed: delete(_T).where(_T.c.via == bindparam("via"), listed))
 _ROW = msgspec.msgpack.Decoder(Row)
 
 
@@ -43,4 +43,4 @@ class SqlLineage:
 
     def delete(self, child: ZoneCode, codes: Iterable[ZoneCode]) -> None:
         for batch in batches(codes):
-            self._connection.execute(_DELETE, {"via": child, "codes": batch})
+            _DELETE(self._connection, batch, {"via": child})

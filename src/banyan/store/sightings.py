@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table, bindparam, delete, func, select, tuple_
 
 from banyan.core.ids import RackCode
-from banyan.store.bulk import BulkPut
+from banyan.store.bulk import BulkPut, OfMany
 from banyan.store.rows import page_limit
 
 # The columns of a table of sightings begin with n, rack, id, name.
@@ -32,7 +32,7 @@ class Sightings:
     def __init__(self, rows: Table, scans: Table) -> None:
         c, s = rows.c, scans.c
         self._name = rows.name
-        self._known = select(rows).where(c.rack == bindparam("of"), c.id.in_(bindparam("ids", expanding=True)))
+        self._known = OfMany(c.id, lambda listed: select(rows).where(c.rack == bindparam("of"), listed))
         self._put = BulkPut(rows)
         self._see = BulkPut(scans)
         unseen = (s.rack == bindparam("of"), s.scan != bindparam("seen"))
@@ -49,11 +49,10 @@ class Sightings:
             .limit(bindparam("limit"))
         )
 
-    def record(self, connection: Connection, rack: RackCode, scan: int, seen: Sequence[tuple[object, ...]]) -> None:
+    def record(self, connection: Connection, rack: RackCode, scan: int, seen: Sequence[tuple[Any, ...]]) -> None:
         """`seen`: rows in the order of the table's columns, without the first; at most bulk.BATCH of them."""
         wanted = {row[_ID - 1]: row for row in seen}
-        bound = {"of": rack, "ids": list(wanted)}
-        known = {row[_ID]: tuple(row) for row in connection.execute(self._known, bound)}
+        known = {row[_ID]: tuple(row) for row in self._known(connection, list(wanted), {"of": rack})}
         numbers = {id_: row[_N] for id_, row in known.items()}
         new = [id_ for id_ in wanted if id_ not in known]
         numbers.update(zip(new, self._reserve(connection, len(new)), strict=True))

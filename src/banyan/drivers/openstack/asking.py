@@ -32,8 +32,10 @@ LAST_WAIT = 8.0
 LONGEST_RETRY_AFTER = 30.0
 _BUSY_STATUSES = (429, 502, 503, 504)
 
-# What a lane gets beyond the deadlines of the calls in it: a token may be asked for, then the request sent twice.
-_SLACK = 5.0
+
+def lane_deadline(timeout: float) -> float:
+    """Seconds for one call with all that may come before it: a token, the service's versions, a token once more."""
+    return 2.25 * timeout + 2 * min(timeout, CONNECT_TIMEOUT)
 
 
 class Page(Protocol):
@@ -226,7 +228,7 @@ class Cloud:
         if self._closed:
             raise self.where.closed()
         try:
-            return await self._lanes.run(work, 2 * timeout + 2 * CONNECT_TIMEOUT + _SLACK)
+            return await self._lanes.run(work, lane_deadline(timeout))
         except LanesBusy as error:
             raise self.where.busy(self._lanes.places) from error
         except TimeoutError as error:

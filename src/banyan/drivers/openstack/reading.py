@@ -14,6 +14,8 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+import msgspec
+
 from banyan.core.catalogue import Flavor, Image, Network, Project
 from banyan.core.guest import Guest
 from banyan.core.host import Host
@@ -49,6 +51,7 @@ class Memory:
     """What is kept between scans. `basis` is settled by the first one, so that a lost role is noticed."""
 
     basis: Basis | None = None
+    hypervisors: Mapping[str, shapes.Hypervisor] = field(default_factory=dict)
     inventories: Inventories = field(default_factory=Inventories)
     images: tuple[Image, ...] = ()
     networks: tuple[Network, ...] = ()
@@ -90,7 +93,8 @@ class Reading:
             return
         self._memory.basis = Basis.HOSTS
         self.facts["capacity"] = "hosts"
-        around = await self._around()
+        around, silent = await self._around()
+        hypervisors = self._with_silent(hypervisors, silent)
         reading = await self._memory.inventories.read(self._asker, hypervisors)
         absent = len(hypervisors.keys() - reading.held.keys())
         if absent:
@@ -125,15 +129,33 @@ class Reading:
             return None
         return found
 
-    async def _around(self) -> translate.Neighbourhood:
+    def _with_silent(
+        self, listed: Mapping[str, shapes.Hypervisor], silent: Sequence[str]
+    ) -> Mapping[str, shapes.Hypervisor]:
+        """With the hosts of a cell that does not answer: Nova leaves them out, but they have not gone; they are down.
+
+        What they hold placement knows as before, as it is one for all cells.
+        """
+        missing = set(silent)
+        kept = {
+            id: msgspec.structs.replace(h, state="down")
+            for id, h in self._memory.hypervisors.items()
+            if id not in listed and h.service.host in missing
+        }
+        self._memory.hypervisors = {**listed, **kept}
+        return self._memory.hypervisors
+
+    async def _around(self) -> tuple[translate.Neighbourhood, Sequence[str]]:
+        """What Nova says beside its hypervisors, and the compute services of cells that do not answer."""
         services = await self._asker.get(
             Service.COMPUTE, "/os-services", shapes.ServiceList, {"binary": "nova-compute"}
         )
         aggregates = await self._asker.get(Service.COMPUTE, "/os-aggregates", shapes.AggregateList)
-        silent = [s.host for s in services.services if s.status.upper() == "UNKNOWN"]
+        silent = sorted(s.host for s in services.services if s.status.upper() == "UNKNOWN")
         if silent:
-            self.facts["cell down"] = _named(sorted(silent), "compute services in a cell that does not answer Nova")
-        return await self._asker.aside(partial(translate.neighbourhood, services.services, aggregates.aggregates))
+            self.facts["cell down"] = _named(silent, "compute services in a cell that does not answer Nova")
+        around = partial(translate.neighbourhood, services.services, aggregates.aggregates)
+        return await self._asker.aside(around), silent
 
     async def _quota(self) -> Host:
         reply = await self._asker.get(Service.COMPUTE, "/limits", shapes.LimitsReply)

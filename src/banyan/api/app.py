@@ -161,7 +161,7 @@ class _Request:
                         raise Refused(
                             "forbidden",
                             f"{row.action} needs the role {row.role.name.lower()}, "
-                            f"this caller has {who.role.name.lower()}",
+                            f"this caller has {who.role.name.lower()}; ask for a token of that role",
                         )
                 return await self._run(row, who, params, headers)
         except TimeoutError:

@@ -229,7 +229,7 @@ def trust(authority: Path | None) -> ssl.SSLContext:
 def segment(text: str) -> str:
     """`text` as one segment of a path, slashes and all: no name that is typed can become another address."""
     if text in (".", ".."):
-        raise BadInput("bad-name", f"{text!r} is no name")
+        raise BadInput("bad-name", f"{text!r} is no name; a zone is named by its path, its last part, or its code")
     return quote(text, safe="")
 
 

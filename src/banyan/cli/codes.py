@@ -124,7 +124,7 @@ class Removed(msgspec.Struct, frozen=True):
 def remove(path: str, word: str, ids: tuple[str, ...], target: Target) -> int:
     """Deletes each of `ids` below `path`; the JSON answer is {"removed": [ids]}."""
     if not ids:
-        raise BadInput("bad-option", "name at least one")
+        raise BadInput("bad-option", "name at least one, as the list of them shows it")
     with session(target) as s:
 
         def delete(id: str) -> str:

@@ -355,7 +355,11 @@ def standing(proof: ChildProof, claimed: ZoneCode, child: Child | None) -> Child
             "start it with a new data folder and a new code",
         )
     if child.admin is Admin.BANNED:
-        raise Refused("banned", f"zone {child.name} is banned here: {child.admin_reason or 'no reason was given'}")
+        raise Refused(
+            "banned",
+            f"zone {child.name} is banned here: {child.admin_reason or 'no reason was given'}; "
+            "`banyan zone unban` at this parent lifts it",
+        )
     if proof.fingerprint != child.fingerprint:
         raise Refused(
             "wrong-key",

@@ -246,7 +246,11 @@ def matches(rule: Rule, verified: Verified, request: Request) -> bool:
 def _check_banned(request: Request, neighbours: Neighbours) -> None:
     for row in (neighbours.by_key, neighbours.by_code):
         if row is not None and row.admin is Admin.BANNED and row.fingerprint == request.fingerprint:
-            raise Refused("banned", f"zone {row.name} is banned here: {row.admin_reason or 'no reason was given'}")
+            raise Refused(
+                "banned",
+                f"zone {row.name} is banned here: {row.admin_reason or 'no reason was given'}; "
+                "`banyan zone unban` at this parent lifts it",
+            )
 
 
 def _check_attributes(verified: Verified, request: Request) -> None:

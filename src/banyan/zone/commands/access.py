@@ -276,4 +276,8 @@ def fingerprint_of(text: str) -> bytes:
 def within(caller: Caller, role: Role, under: str) -> None:
     """Raises Refused unless `caller` has at least that role over that subtree."""
     if not caller.may(role, under):
-        raise Refused("forbidden", f"you may give at most your own role ({caller.role.name.lower()}) and subtree")
+        raise Refused(
+            "forbidden",
+            f"you may give at most your own role ({caller.role.name.lower()}) and "
+            "subtree; ask an admin of the whole zone",
+        )

@@ -131,7 +131,7 @@ class ZoneWords:
 
     async def _admit(self, caller: Caller, child: Child) -> None:
         if not child.quarantined:
-            raise Conflict("not-quarantined", f"{child.name} is not in quarantine")
+            raise Conflict("not-quarantined", f"{child.name} is not in quarantine; nothing to admit")
         line = self._own.event("child-released", child.name, "out of quarantine", caller)
         await self._roster.change(child.code, "parent.quarantine", lambda r: replace(r, quarantined=False), line)
 

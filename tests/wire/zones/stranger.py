@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TypeVar
 
 import msgspec
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Request as Upgrade
 from websockets.server import ServerProtocol
@@ -183,8 +185,12 @@ class Stranger:
         assert isinstance(answer, HelloAck), answer
         return talker
 
+    def own_row(self, parent: ZoneCode) -> Row:
+        """Its lineage row as it reports itself at `parent`: whose child it is, is for the parent to say."""
+        return msgspec.structs.replace(self.row(parent), parent=ZoneCode(0))
+
     def row(self, parent: ZoneCode, **changes: object) -> Row:
-        """Its own lineage row, as it would report itself to `parent`."""
+        """Its lineage row below `parent`, which its entry names."""
         entry = msgspec.msgpack.encode(Entry(self.code, public_key(self.seed), (parent,), now_ms(), (), "0.1.0"))
         plain = Row(
             self.code, parent, self.name, entry, sign_entry(self.seed, entry), "ready", "alive", "enabled", "", now_ms()
@@ -196,6 +202,29 @@ def report(seq: int, rows: Iterable[Row] = (), until: int = 1, **changes: object
     told = tuple(rows)
     plain = Report(seq, "available", "", False, True, None, Delta(0, until, told) if told else None)
     return msgspec.structs.replace(plain, **changes)
+
+
+class Bare:
+    """A WebSocket with nothing between the test and TLS. `hear`: the next message of the other end's."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+
+    async def send(self, frame: bytes) -> None:
+        await self._connection.send(frame)
+
+    async def hear(self) -> Message:
+        async with asyncio.timeout(PATIENCE):
+            frame = await self._connection.recv(decode=False)
+        [message] = decode(frame, SESSION).messages
+        return message
+
+
+@asynccontextmanager
+async def websocket(address: str, path: str, context: ssl.SSLContext) -> AsyncIterator[Bare]:
+    uri = f"wss://{address}{path}"
+    async with connect(uri, ssl=context, compression=None, proxy=None, close_timeout=1.0, max_size=None) as connection:
+        yield Bare(connection)
 
 
 def now_ms() -> int:

@@ -134,7 +134,7 @@ def prepare(server: Server) -> None:
         english = (
             "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en'" if connection.info.server_version >= 150000 else ""
         )
-        connection.execute(f"CREATE DATABASE zone_template {english}")  # type: ignore[arg-type]
+        connection.execute(f"CREATE DATABASE zone_template {english}")
     open_database(PostgresqlServer(server.url("zone_template"))).dispose()
 
 

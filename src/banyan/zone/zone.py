@@ -37,7 +37,7 @@ from banyan.zone.reconcile.children import Children
 from banyan.zone.reconcile.health import HealthWatch
 from banyan.zone.reconcile.inventory import Inventory, InventorySettings
 from banyan.zone.reconcile.publish import Publish
-from banyan.zone.reconcile.uplinks import Answering, UplinkSide, code_key
+from banyan.zone.reconcile.uplinks import Answering, UplinkSide, code_key, used_key
 from banyan.zone.roster import Roster
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.streams import Streams, first_generation
@@ -159,8 +159,8 @@ class Zone:
     async def load(self) -> None:
         """Reads what the store knows, makes drivers, and puts everything in its place. Nothing runs yet."""
         await self.access.load()
-        for row in await self.store.read(lambda unit: list(unit.uplinks.all())):
-            self._add_uplink(row)
+        for row, coded in await self.store.read(_uplinks):
+            self._add_uplink(row).side.again = coded and bool(row.certificate)
         self._place()
         await self.roster.load()
         for spec in self.settings.racks:
@@ -257,12 +257,13 @@ class Zone:
     async def accept_code(self, text: str) -> Up:
         """Stores a join code, sealed, as an uplink to be enrolled; one that is stored or was used changes nothing.
 
-        Raises BadInput for a malformed code, Conflict("joined-elsewhere") if another home parent is known.
+        Another code of the same parent enrols this zone again, with the same key, once it runs. Raises BadInput for a
+        malformed code, Conflict("joined-elsewhere") if another home parent is known.
         """
         code = tokens.parse(text)
         for up in self.ups.values():
             if up.side.row.certificate and code.pin in {up.side.row.pin, *up.side.pins()}:
-                return up
+                return await self._accept_again(up, code, text)
         self._check_no_parent()
         floor = self.own.row.time.raised(code.issued)
         packed = Secret("".join(text.split()).encode())
@@ -279,8 +280,23 @@ class Zone:
             return row
 
         await self.own.learn_time(floor)
-        row = await self.store.write("child.code-stored", work)
-        return self._add_uplink(row)
+        return self._add_uplink(await self.store.write("child.code-stored", work))
+
+    async def _accept_again(self, up: Up, code: tokens.JoinCode, text: str) -> Up:
+        id, packed = up.side.row.id, Secret("".join(text.split()).encode())
+
+        def work(unit: Unit) -> bool:
+            used = unit.keys.get(used_key(id))
+            if used is not None and used.reveal() == code.id.encode():
+                return False
+            if unit.keys.get(code_key(id)) != packed:
+                unit.keys.put(code_key(id), packed)
+                text_ = f"another join code for {', '.join(code.addresses)}"
+                self.own.write(unit, self.own.event("code-stored", self.own.name, text_, reference=code.id))
+            return True
+
+        up.side.again = await self.store.write("child.code-stored", work)
+        return up
 
     async def accept_parent(self, addresses: tuple[str, ...], pin: bytes) -> Up:
         """Makes an uplink to a parent that has listed this zone's key; if it is our parent, that is where it is now.
@@ -340,6 +356,7 @@ class Zone:
             def work(unit: Unit, id: int = row.id, event: Event = event) -> None:
                 unit.uplinks.delete(id)
                 unit.keys.delete(code_key(id))
+                unit.keys.delete(used_key(id))
                 self.own.write(unit, event)
 
             await self.store.write("child.left", work)
@@ -401,6 +418,11 @@ async def open_zone(
     zone = Zone(own, settings, store, clock, ids, drivers, links)
     await zone.load()
     return zone
+
+
+def _uplinks(unit: Unit) -> list[tuple[Uplink, bool]]:
+    """Each uplink, and whether a join code for it waits to be used."""
+    return [(row, unit.keys.get(code_key(row.id)) is not None) for row in unit.uplinks.all()]
 
 
 async def _not_ready(request: Request, caller: Caller) -> bytes:

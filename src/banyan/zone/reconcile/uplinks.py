@@ -37,6 +37,7 @@ from banyan.core.messages import (
 )
 from banyan.core.ports import Clock, Credentials, Ids, Peer, Store
 from banyan.core.records import Unit
+from banyan.core.secret import Secret
 from banyan.core.time import Mono, Wall
 from banyan.core.zone import Lease, Uplink
 from banyan.trust import certificate, tokens
@@ -85,6 +86,8 @@ class UplinkSide:
         self.reason = row.last_error
         self.ancestors: tuple[ZoneCode, ...] = ()
         self.leaving = False
+        # A new code of our own parent was stored: we enrol again, with the same key, and keep what we have until then.
+        self.again = False
         self._own = own
         self._store = store
         self._clock = clock
@@ -103,7 +106,7 @@ class UplinkSide:
 
     @property
     def enrolled(self) -> bool:
-        return bool(self.row.certificate)
+        return bool(self.row.certificate) and not self.again
 
     def credentials(self) -> Credentials | None:
         """What we show in a session; None before we are enrolled."""
@@ -189,7 +192,9 @@ class UplinkSide:
         def work(unit: Unit) -> Adopted | None:
             adopted = self._own.adopt(unit, issued.code, self._ids.token(SEED_SIZE))
             unit.uplinks.put(row)
-            unit.keys.delete(code_key(row.id))
+            if (code := unit.keys.get(code_key(row.id))) is not None:
+                unit.keys.put(used_key(row.id), Secret(tokens.parse(code.reveal().decode()).id.encode()))
+                unit.keys.delete(code_key(row.id))
             text = f"joined {row.parent_name} as {row.path}"
             self._own.write(
                 unit, self._own.event("joined", row.path, text, parent=code_text(row.parent_code or ZoneCode(0)))
@@ -199,9 +204,29 @@ class UplinkSide:
         async def keep() -> None:
             self._own.adopted(await self._store.write("child.certified", work))
             self._take(row)
+            self.again = False
             self.state, self.reason = "cut", ""
 
         await firm(keep())
+
+    async def refused(self, error: BanyanError) -> None:
+        """Forgets the join code, and a parent that is not ours yet: this zone is what it was before the code."""
+        row = self.row
+        event = self._own.event(
+            "join-refused", ", ".join(row.addresses)[:255], error.text, outcome="refused", code=error.code
+        )
+
+        def work(unit: Unit) -> None:
+            held = unit.uplinks.get(row.id)
+            if held is None or (held.certificate and unit.keys.get(code_key(row.id)) is None):
+                return
+            if not held.certificate:
+                unit.uplinks.delete(row.id)
+            unit.keys.delete(code_key(row.id))
+            self._own.write(unit, event)
+
+        await firm(self._store.write("child.refused", work))
+        self.again = False
 
     # --- in a session ---------------------------------------------------------------------------
 
@@ -344,6 +369,11 @@ class UplinkSide:
     def _take(self, row: Uplink) -> None:
         self.row = row
         self._changed(row)
+
+
+def used_key(uplink: int) -> str:
+    """The name under which the id of the code that let us in is kept, so that it may be given again at each start."""
+    return f"uplink.{uplink}.used"
 
 
 def code_key(uplink: int) -> str:

@@ -26,6 +26,7 @@ import uvloop
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 
+from banyan.core.errors import BanyanError
 from banyan.core.ids import ZoneCode
 from banyan.core.messages import (
     Ack,
@@ -123,6 +124,9 @@ class Quiet:
         return Hello(self._code, "0.1.0", "boot", 1, bytes(16), bytes(16), Generations(1, 1, 1))
 
     async def admitted(self, admitted: Admitted, peer: Peer) -> None:
+        raise AssertionError("not in this measurement")
+
+    async def refused(self, error: BanyanError) -> None:
         raise AssertionError("not in this measurement")
 
     async def established(self, ack: HelloAck, sent_at: Mono) -> None:

@@ -90,6 +90,9 @@ class FakeChild:
     async def admitted(self, admitted: Admitted, peer: Peer) -> None:
         self._note("admitted")
 
+    async def refused(self, error: BanyanError) -> None:
+        self._note("refused")
+
     async def established(self, ack: HelloAck, sent_at: Mono) -> None:
         self._note("established")
 

@@ -44,7 +44,7 @@ def perform(
     `say` hears the logs of all zones.
     """
     acts = play.at(depth)
-    with World(seed=play.seed, pace=play.pace) as world:
+    with World(seed=play.seed, pace=play.pace, rehearse=play.pace == 1) as world:
         world.say = say
         invariants = Invariants(world)
         stage = Stage(world, invariants)

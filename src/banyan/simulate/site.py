@@ -21,7 +21,9 @@ from banyan.core.records import Unit
 from banyan.core.time import Terms
 from banyan.core.zone import Mode
 from banyan.drivers.registry import Drivers
+from banyan.link.child import ChildSettings
 from banyan.link.memory_wire import MemoryNetwork
+from banyan.link.pace import Backoff
 from banyan.serve.assemble import Adapters, Assembled, assemble
 from banyan.simulate.bottom import Bottom, registry
 from banyan.simulate.clock import VirtualClock
@@ -193,6 +195,7 @@ class Site:
             terms=slow,
             scan_interval=60.0 * pace,
             probe_interval=15.0 * pace,
+            flush=30.0 * pace,
         )
 
     def _adapters(self, store: InlineStore) -> Adapters:
@@ -204,6 +207,7 @@ class Site:
             dialer=WeatheredDialer(
                 self.world.network.dialer(self.address), lambda _: self.uplink, self.clock, self.ids
             ),
+            child=ChildSettings(backoff=Backoff(ceiling=min(60.0 * self.world.pace, 1800.0))),
         )
 
     def _ended(self, error: BaseException | None) -> None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from banyan.core.errors import BanyanError
 from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.messages import (
     Ack,
@@ -157,6 +158,9 @@ class ChildSide(Protocol):
         """Checks the parent; raises Refused before a word of ours leaves."""
 
     async def admitted(self, admitted: Admitted, peer: Peer) -> None: ...
+
+    async def refused(self, error: BanyanError) -> None:
+        """The enrolment has failed for good at a parent that had proved itself: what was to be shown is of no use."""
 
     async def established(self, ack: HelloAck, sent_at: Mono) -> None: ...
 

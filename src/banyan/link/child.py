@@ -76,13 +76,14 @@ class ChildSettings:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """One attempt's end. `error` if it was ours, not the parent's word; `admitted` if it enrolled; `stood`: seconds of
-    an established session, None if there was none.
+    an established session, None if there was none. `proved`: the parent had shown who it is.
     """
 
     ending: Ending
     error: BanyanError | None = None
     admitted: Admitted | None = None
     stood: float | None = None
+    proved: bool = False
 
 
 class ChildLink:
@@ -141,6 +142,8 @@ class ChildLink:
             if _final(error):
                 # What we found wrong with one address may be right at the next; the parent's own no is the end.
                 if outcome.error is None or not more:
+                    if outcome.proved:
+                        await self._side.refused(error)
                     raise error
             elif not more and (patience is None or self._clock.now() - began >= patience):
                 raise error
@@ -239,7 +242,8 @@ class _Conversation:
             self._link.connected = False
             await self._stream.finish(self._bye, result.ending.reason)
         stood = None if result.since is None else self._clock.now() - result.since
-        return Outcome(result.ending, result.error, result.admitted, stood)
+        proved = self._machine.stage not in (Stage.NEW, Stage.GREETED, Stage.CHECKING)
+        return Outcome(result.ending, result.error, result.admitted, stood, proved)
 
     # --- tasks ----------------------------------------------------------------------------------
 

@@ -12,10 +12,14 @@ from tests.live.tally import TALLY, Tally
 Pair = tuple[tuple[LiveCloud, ...], Lab | None]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "tests/live" in item.nodeid:
-            item.add_marker("live")
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A plain `pytest` starts no clouds: the folder or the marker must be asked for."""
+    mine = [item for item in items if "tests/live" in item.nodeid]
+    for item in mine:
+        item.add_marker("live")
+    if mine and not any("live" in word for word in config.invocation_params.args):
+        config.hook.pytest_deselected(items=mine)
+        items[:] = [item for item in items if item not in mine]
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +51,20 @@ def tally() -> Tally:
     return TALLY
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    skipped = len(terminalreporter.stats.get("skipped", ()))
-    terminalreporter.write_line(f"live: {TALLY.clouds} clouds, {TALLY.compared} figures compared, {skipped} skipped")
+_last_line = pytest.StashKey[str]()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    stats = terminalreporter.stats
+    failed = len(stats.get("failed", ())) + len(stats.get("error", ()))
+    broken = f", {failed} FAILED" if failed else ""
+    skipped = len(stats.get("skipped", ()))
+    if TALLY.clouds:
+        line = f"live: {TALLY.clouds} clouds, {TALLY.compared} figures compared, {skipped} skipped{broken}"
+        config.stash[_last_line] = line
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The very last line of a run."""
+    if line := config.stash.get(_last_line, ""):
+        print(line, flush=True)

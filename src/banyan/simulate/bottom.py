@@ -14,11 +14,15 @@ from banyan.drivers.sim import SimDriver, SimOptions
 
 @dataclass(slots=True)
 class Bottom:
-    """One zone's rack as fate sees it. `failure`: why it does not answer, "" when it does."""
+    """One zone's rack as fate sees it. `failure`: why it does not answer, "" when it does.
+
+    `latency`: seconds that each request takes, from the next start on.
+    """
 
     hosts: int = 0
     guests: int = 0
     failure: str = ""
+    latency: float = 0.0
 
 
 class SwitchedDriver:
@@ -54,7 +58,7 @@ class SwitchedDriver:
         wanted = (self._bottom.hosts, self._bottom.guests)
         if self._driver is None or self._made != wanted:
             self._made = wanted
-            self._driver = SimDriver(SimOptions(hosts=wanted[0], guests=wanted[1]), self._context)
+            self._driver = SimDriver(SimOptions(hosts=wanted[0], guests=wanted[1], latency=self._bottom.latency), self._context)
         return self._driver
 
     def _check(self) -> None:

@@ -12,7 +12,7 @@ from banyan.core.ids import ZoneCode
 from banyan.core.lineage import Entry, RackEntry
 from banyan.core.ports import Clock
 from banyan.core.rack import Rack
-from banyan.core.time import Mono
+from banyan.core.time import Mono, Wall
 from banyan.trust.lineage import sign_entry
 from banyan.zone.members import Members
 from banyan.zone.own import Own
@@ -21,6 +21,7 @@ from banyan.zone.settings import ZoneSettings
 from banyan.zone.streams import Streams, own_row
 
 GATHER = 0.2  # seconds
+TOLERANCE = 60.0  # seconds
 
 
 class Publish:
@@ -50,6 +51,8 @@ class Publish:
         self._racks = racks
         self._version = version
         self._shown: tuple[object, ...] = ()
+        self._signed = Wall(0.0)
+        self._code = own.code
         self._published = -1
         self._next = Mono(0.0)
         self._flush_at = Mono(0.0)
@@ -74,9 +77,14 @@ class Publish:
         racks = tuple(sorted((r.code, r.name, r.driver) for r in self._racks()))
         parents = self._parents()
         shown = (self._own.code, self._own.name, parents, racks, self._version, tuple(self._own.row.labels.items()))
-        if shown == self._shown:
-            return
         now = self._own.wall()
+        # What was signed by a clock that ran ahead would be refused above, and stand for ever.
+        if shown == self._shown and self._signed <= now + TOLERANCE:
+            return
+        if self._code != self._own.code:
+            # It took the code of the zone that it replaces: what it was before is below nobody.
+            self._streams.drop_rows([self._code])
+            self._code = self._own.code
         entry = Entry(
             self._own.code,
             self._own.public,
@@ -89,4 +97,4 @@ class Publish:
         self._streams.put_rows(
             [own_row(entry, lambda body: sign_entry(self._own.seed, body), self._own.name, labels, now)]
         )
-        self._shown = shown
+        self._shown, self._signed = shown, now

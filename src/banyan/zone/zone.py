@@ -117,11 +117,15 @@ class Zone:
         self.health = HealthWatch(own, clock, self.roster, self.children)
         self.loops = {a.name: Loop(a, clock, ids) for a in self._activations()}
         self.roster.woken = self.loops["health"].signal
-        own.retimed = self.loops["certificates"].signal
+        own.retimed = self._retimed
         self._tasks: asyncio.TaskGroup | None = None
 
     def _activations(self) -> tuple[Activation, ...]:
         return (self.publish, self.health, self.certificates)
+
+    def _retimed(self) -> None:
+        for name in ("certificates", "publish"):
+            self.loops[name].signal()
 
     def _members_changed(self) -> None:
         loop = self.loops.get("publish") if hasattr(self, "loops") else None

@@ -32,9 +32,14 @@ def below_issuer(path: str, own_path: str, own: ZoneCode, ancestors: Sequence[Zo
 def check(caller: Caller, needed: Role, relative: str, shown: str) -> None:
     """Raises NotFound("no-zone") outside the caller's subtree, Refused("forbidden") for too low a role."""
     if not caller.may(Role.VIEWER, relative):
-        raise NotFound("no-zone", f"there is no zone {shown!r} that you may see; your token is for {caller.under!r}")
+        raise unseen(shown)
     if not caller.may(needed, relative):
         raise Refused(
             "forbidden",
             f"this needs the role {needed.name.lower()} for {shown!r}; {caller.subject} is {caller.role.name.lower()}",
         )
+
+
+def unseen(shown: str) -> NotFound:
+    """One text for what is not there and for what the caller may not see: it tells neither from the other."""
+    return NotFound("no-zone", f"there is no zone {shown[:200]!r} that you may see; `banyan zone list` shows yours")

@@ -13,7 +13,7 @@ import msgspec
 
 from banyan import __version__
 from banyan.core.digest import Digest, flatten, unflatten
-from banyan.core.errors import BadInput, Conflict
+from banyan.core.errors import BadInput, Conflict, NotFound
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import code_text, join_path
 from banyan.core.messages import (
@@ -28,10 +28,12 @@ from banyan.core.messages import (
 from banyan.core.time import Mono, iso
 from banyan.core.zone import Health
 from banyan.zone import lists, present, zone_list
-from banyan.zone.authorise import below_issuer, check
+from banyan.zone.authorise import below_issuer, check, unseen
 from banyan.zone.carry import Target, ask, beyond
 from banyan.zone.commands.access import within
 from banyan.zone.commands.zones import check_word
+from banyan.zone.firm import firm
+from banyan.zone.reconcile.admission import Refusals
 from banyan.zone.tree import Node
 from banyan.zone.views import (
     CodeCreated,
@@ -67,6 +69,8 @@ class Front:
         self._zone = zone
         zone.answer = self.answer
         self._journal_number = 0
+        # A budget of its own: strangers at the API shall not hide strangers at the link.
+        self._refusals = Refusals()
 
     # --- callers --------------------------------------------------------------------------------
 
@@ -78,7 +82,7 @@ class Front:
 
     async def refused(self, caller: Caller | None, address: str, what: str, error: str) -> None:
         zone = self._zone
-        if not zone.admission.refusals.may_write(zone.clock.now()):
+        if not self._refusals.may_write(zone.clock.now()):
             return
         who = caller or Caller("stranger", Role.VIEWER, zone.own.code, address=address)
         event = zone.own.event("request-refused", what[:200], error[:500], who, "refused")
@@ -91,7 +95,13 @@ class Front:
     def _target(self, caller: Caller, text: str, needed: Role) -> Target:
         """Resolves and authorises. What the caller may not see is not found."""
         zone = self._zone
-        code = zone.tree.resolve(text)
+        try:
+            code = zone.tree.resolve(text)
+        except (NotFound, Conflict):
+            if caller.under:
+                # Hints and candidates would tell of zones outside the caller's subtree.
+                raise unseen(text) from None
+            raise
         path = zone.tree.path_of(code)
         check(caller, needed, self._relative(caller, path), text or zone.tree.path)
         node = zone.tree.get(code)
@@ -106,7 +116,7 @@ class Front:
         self._here(caller, Role.VIEWER)
         zone = self._zone
         own = zone.own
-        racks = await self.page(caller, "racks", "", {"_own": "yes"}, "", lists.MAX_LIMIT)
+        racks = await lists.page("racks", zone.tree.path, zone.store, zone.rack_rows(), (), {}, "", lists.MAX_LIMIT)
         last = await zone.store.read(lambda unit: unit.journal.last())
         now = own.wall()
         digest = zone.members.fold()
@@ -120,7 +130,7 @@ class Front:
             time_offset=round(own.row.time.offset, 3),
             uplinks=tuple(self._uplink(up_id) for up_id in sorted(zone.ups)),
             children=present.totals(digest),
-            racks=tuple(msgspec.json.decode(item, type=RackView) for item in racks.items),
+            racks=tuple(msgspec.json.decode(item, type=RackView) for item in racks.rows),
             ca_fingerprint=own.authority.row.fingerprint.hex(),
             ca_until=iso(own.authority.row.not_after),
             public_key=own.fingerprint.hex(),
@@ -247,11 +257,9 @@ class Front:
                 await ask(self._zone, caller, target, "page", msgspec.msgpack.encode(further)), type=Page
             )
         zone = self._zone
-        filters = dict(query.filters)
-        own_only = filters.pop("_own", "") == "yes"
-        below = [] if own_only else self._below(caller, query.kind)
+        below = self._below(caller, query.kind)
         return await lists.page(
-            query.kind, zone.tree.path, zone.store, zone.rack_rows(), below, filters, query.marker, query.limit
+            query.kind, zone.tree.path, zone.store, zone.rack_rows(), below, query.filters, query.marker, query.limit
         )
 
     def _below(self, caller: Caller, kind: str) -> list[lists.Below]:
@@ -425,7 +433,7 @@ class Front:
             for racked in self._zone.racks.values()
         ]
         if apply:
-            await self._zone.leave(caller)
+            await firm(self._zone.leave(caller))
         return PageView(tuple(msgspec.Raw(msgspec.json.encode(row)) for row in rows))
 
     # --- asked from above ---------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeVar
@@ -20,15 +20,19 @@ import msgspec
 from banyan.core.errors import BadInput, BanyanError
 from banyan.core.guest import Guest
 from banyan.core.host import Host
+from banyan.core.ids import under
 from banyan.core.messages import Page, PageQuery
 from banyan.core.ports import Store
 from banyan.core.rack import Rack
 from banyan.core.records import Unit
 from banyan.zone import present
+from banyan.zone.views import HostView, RackView, ServerView
 
 Row = TypeVar("Row")
 
 MAX_LIMIT = 1000
+# A page stays below this many bytes plus one child's page, and both fit a frame of the link (core.messages.MAX_FRAME).
+MAX_BYTES = 96 * 1024
 # Rows looked at for one page when a filter lets few through; then the page ends early with a marker.
 MAX_LOOKED_AT = 20_000
 # Children asked at the same time for one page.
@@ -39,6 +43,10 @@ FILTERS = {
     "hosts": ("name", "rack", "state", "offered", "availability_zone", "aggregate"),
     "servers": ("name", "rack", "state", "project", "host"),
 }
+
+
+_Row = RackView | HostView | ServerView
+_ROWS: Mapping[str, type[_Row]] = {"racks": RackView, "hosts": HostView, "servers": ServerView}
 
 
 class Marker(msgspec.Struct, frozen=True, array_like=True):
@@ -65,6 +73,23 @@ def decode_marker(text: str) -> Marker:
         raise BadInput("bad-marker", "the marker must be the `marker` of the page before, unchanged") from error
 
 
+class _Rows(list[bytes]):
+    """The rows of one page as they come; enough by number or by bytes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+        self._bytes = 0
+
+    def add(self, rows: Iterable[bytes]) -> None:
+        for row in rows:
+            self.append(row)
+            self._bytes += len(row)
+
+    def are_enough(self) -> bool:
+        return len(self) >= self._limit or self._bytes >= MAX_BYTES
+
+
 @dataclass(frozen=True, slots=True)
 class Below:
     """One child that may hold rows. `ask` raises BanyanError when it cannot be asked."""
@@ -77,7 +102,9 @@ class Below:
 
 def check_query(kind: str, filters: Mapping[str, str], limit: int) -> int:
     """The limit, bounded. Raises BadInput for an unknown filter or limit."""
-    known = FILTERS[kind]
+    known = FILTERS.get(kind)
+    if known is None:
+        raise BadInput("bad-kind", f"lists are of {', '.join(FILTERS)}; got {kind[:40]!r}")
     for key in filters:
         if key not in known:
             raise BadInput("bad-filter", f"{kind} can be filtered by {', '.join(known)}, not by {key[:40]!r}")
@@ -104,7 +131,7 @@ async def page(
     """One page of the zone at `path`: its own rows from the store, then its children's. `below` sorted by name."""
     limit = check_query(kind, filters, limit)
     marker = decode_marker(marker_text)
-    rows: list[bytes] = []
+    rows = _Rows(limit)
     if not marker.own_done and not marker.child:
         marker = await _own(kind, path, store, racks, filters, marker, limit, rows)
         if not marker.own_done:
@@ -115,17 +142,23 @@ async def page(
     if inner and (not waiting or waiting[0].name != marker.child):
         inner = ""
     while waiting:
-        if len(rows) >= limit:
+        if rows.are_enough():
             where = Marker(child=waiting[0].name, inner=inner, own_done=True)
             return Page(tuple(rows), encode_marker(where), _named(absent))
         batch = waiting[:BATCH]
         wanted = limit - len(rows)
-        queries = [PageQuery(kind, "", dict(filters), inner if i == 0 else "", wanted) for i in range(len(batch))]
+        # The first may fill the page alone; the others are asked for their share, or a long list would read
+        # a page from each of them to show one.
+        share = max(1, wanted // len(batch))
+        queries = [
+            PageQuery(kind, "", dict(filters), inner if i == 0 else "", wanted if i == 0 else share)
+            for i in range(len(batch))
+        ]
         replies = await asyncio.gather(*(_ask(b, q) for b, q in zip(batch, queries, strict=True)))
         inner = ""
         for child, reply in zip(batch, replies, strict=True):
             room = limit - len(rows)
-            if room == 0:
+            if rows.are_enough():
                 break
             if reply is not None and len(reply.rows) > room:
                 # Asked before it was known how little is wanted; its marker only fits the right limit.
@@ -134,7 +167,7 @@ async def page(
                 absent.append(child.path)
             else:
                 absent.extend(reply.absent)
-                rows.extend(reply.rows)
+                rows.add(reply.rows)
                 if reply.marker:
                     inner = reply.marker
                     if not reply.rows:
@@ -154,9 +187,25 @@ async def _ask(child: Below, query: PageQuery) -> Page | None:
     if not child.reachable:
         return None
     try:
-        return await child.ask(query)
-    except BanyanError:
+        return checked(await child.ask(query), query, child.path)
+    except (BanyanError, ValueError):
         return None
+
+
+def checked(page: Page, query: PageQuery, path: str) -> Page:
+    """A child's answer, if it can be one: as many rows as were asked for, each of its kind and from the child or below.
+
+    Raises ValueError. A child's word is believed about itself only, and never shown unread.
+    """
+    kind = _ROWS[query.kind]
+    if len(page.rows) > query.limit or (page.marker and page.marker == query.marker):
+        raise ValueError("more rows than were asked for, or a list that does not end")
+    for row in page.rows:
+        zone = msgspec.json.decode(row, type=kind).zone
+        if not under(zone, path):
+            raise ValueError("a row from a zone that is not below the child")
+    absent = tuple(name for name in page.absent if under(name, path) and name.isprintable())
+    return Page(page.rows, page.marker, absent)
 
 
 async def _own(
@@ -167,7 +216,7 @@ async def _own(
     filters: Mapping[str, str],
     marker: Marker,
     limit: int,
-    rows: list[bytes],
+    rows: _Rows,
 ) -> Marker:
     """Appends own rows; the marker to go on from, `own_done` when there are no more."""
     encode = msgspec.json.encode
@@ -178,7 +227,7 @@ async def _own(
         if kind == "racks":
             if rack.name == marker.rack:
                 continue
-            if len(rows) >= limit:
+            if rows.are_enough():
                 return Marker(rack=marker.rack)
             hosts, servers = await store.read(_counter(rack))
             if (
@@ -186,7 +235,7 @@ async def _own(
                 and _matches(filters.get("driver", "*"), rack.driver)
                 and _matches(filters.get("health", "*"), rack.health)
             ):
-                rows.append(encode(present.rack(rack, path, hosts, servers)))
+                rows.add((encode(present.rack(rack, path, hosts, servers)),))
             marker = Marker(rack=rack.name)
             continue
         after = marker.row if rack.name == marker.rack else ""
@@ -194,14 +243,14 @@ async def _own(
             wanted = min(MAX_LIMIT, max(limit - len(rows), 100))
             batch = await store.read(_reader(kind, rack, after or None, wanted))
             for row in batch:
-                if len(rows) >= limit:
+                if rows.are_enough():
                     return Marker(rack=rack.name, row=after)
                 after = f"{row.name}\x00{row.id}"
                 if isinstance(row, Host):
                     if _host_matches(row, filters):
-                        rows.append(encode(present.host(row, path, rack.name)))
+                        rows.add((encode(present.host(row, path, rack.name)),))
                 elif _guest_matches(row, filters):
-                    rows.append(encode(present.server(row, path, rack.name)))
+                    rows.add((encode(present.server(row, path, rack.name)),))
             looked_at += len(batch)
             if len(batch) < wanted:
                 break

@@ -6,6 +6,7 @@ methods, each of which stores before it takes effect. Knows nothing of parents, 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -82,6 +83,7 @@ class Own:
         self._ids = ids
         self.row = row
         self.journal_hint = 0
+        self._changing = asyncio.Lock()
         self.guided = False
         self.retimed: Callable[[], None] = lambda: None
         self._proven: Moment | None = None
@@ -148,7 +150,8 @@ class Own:
         """Takes a better idea of what time it is, durably before it counts."""
         if basis == self.row.time:
             return
-        await self._put(replace(self.row, time=basis, boot_id=self._clock.boot_id()), "zone.time")
+        boot = self._clock.boot_id()
+        await self._change("zone.time", lambda row: replace(row, time=basis, boot_id=boot))
 
     async def prove_time(self, basis: TimeBasis) -> None:
         """As `learn_time`, from an authenticated parent: from now on boot time carries this on."""
@@ -189,7 +192,7 @@ class Own:
                 f"{self.name} was told to take the place of zone {code_text(code)}, but has children of its own; "
                 "replace a zone by one that is freshly installed",
             )
-        row = replace(self.row, code=code)
+        row = replace(unit.self_.get() or self.row, code=code)
         unit.self_.put(row)
         made = make_authority(unit, code, Secret(seed), self.serial(), self.wall())
         unit.authorities.put(replace(self.authority.row, current=False))
@@ -199,28 +202,32 @@ class Own:
     def adopted(self, adopted: Adopted | None) -> None:
         """Memory follows `adopt` after its commit."""
         if adopted is not None:
-            self.row = adopted.row
+            self.row = replace(self.row, code=adopted.row.code)
             self.authorities = [adopted.authority]
 
     async def raise_epoch(self, reason: str) -> None:
         """After meeting a higher epoch than ours: we are the restored one (protocols §8, marks)."""
-        row = replace(self.row, epoch=self.row.epoch + 1, restored_at=self.wall())
+        now = self.wall()
         event = self.event("zone-rolled-back", self.name, reason)
-        await self._put(row, "zone.rolled-back", event)
+        await self._change("zone.rolled-back", lambda row: replace(row, epoch=row.epoch + 1, restored_at=now), event)
 
     async def release(self, caller: Caller) -> None:
-        row = replace(self.row, restored_at=None)
-        await self._put(row, "zone.released", self.event("zone-released", self.name, "may decide again", caller))
+        event = self.event("zone-released", self.name, "may decide again", caller)
+        await self._change("zone.released", lambda row: replace(row, restored_at=None), event)
 
-    async def _put(self, row: Self, name: str, event: Event | None = None) -> None:
-        def work(unit: Unit) -> None:
+    async def _change(self, name: str, new: Callable[[Self], Self], event: Event | None = None) -> None:
+        """Changes the row that the unit reads, one change at a time, then memory: no change undoes another."""
+
+        def work(unit: Unit) -> Self:
+            row = new(unit.self_.get() or self.row)
             unit.self_.put(row)
             if event is not None:
                 self.write(unit, event)
+            return row
 
         async def write() -> None:
-            await self._store.write(name, work)
-            self.row = row
+            async with self._changing:
+                self.row = await self._store.write(name, work)
 
         await firm(write())
 

@@ -46,6 +46,8 @@ class Live:
     `heard`: when its last word came. `granted` and `terms`: when we last acknowledged it, and what was
     granted then. `entry`, `signature`: its lineage entry as it signed it, and its signature with our
     vouching. `unwritten`: its digest is newer than the one in the store. `again`: its lineage is to be sent anew.
+    `said`: its own reason for its condition. `changed`: when its word last moved its row. `renewed`: when its
+    certificate was last renewed in a session. `told`: our path and ancestors as its session was told.
     """
 
     child: Child
@@ -60,6 +62,10 @@ class Live:
     condition: Condition = Condition.AVAILABLE
     unwritten: bool = False
     again: bool = False
+    said: str = ""
+    changed: Mono | None = None
+    renewed: Mono | None = None
+    told: tuple[str, tuple[ZoneCode, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,7 @@ class Roster:
         self._streams = streams
         self._locks: dict[ZoneCode, asyncio.Lock] = {}
         self._refused: dict[ZoneCode, set[ZoneCode]] = {}
+        self._fresh: list[ZoneCode] = []
 
     # --- start ----------------------------------------------------------------------------------
 
@@ -107,6 +114,7 @@ class Roster:
             return
         generation, counters = one.digest or (0, {})
         live = self.live[child.code] = self._new(child)
+        self._fresh.append(child.code)
         live.inbox = Inbox(child.code, generation, one.lineage, one.ledger)
         last: ZoneCode | None = None
         while rows := await self._store.read(_lineage(child.code, last)):
@@ -154,10 +162,16 @@ class Roster:
         live = self.live.get(child.code)
         if live is None:
             live = self.live[child.code] = self._new(child)
+            self._fresh.append(child.code)
         live.child = child
         self._show(live)
         self.woken()
         return live
+
+    def take_fresh(self) -> list[ZoneCode]:
+        """Children that came since the last call, for whoever judges them."""
+        fresh, self._fresh = self._fresh, []
+        return fresh
 
     def get(self, code: ZoneCode) -> Live:
         """Raises NotFound("no-zone")."""
@@ -178,6 +192,10 @@ class Roster:
         self._tree.put(node_of_child(child, self._own.code, live.racks))
         if live.entry:
             self._streams.put_rows([child_row(child, self._own.code, live.entry, live.signature)])
+
+    def path(self) -> str:
+        """Our own whole path, as children are told it."""
+        return self._tree.path
 
     # --- what it reported -------------------------------------------------------------------------
 

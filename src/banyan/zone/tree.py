@@ -56,7 +56,7 @@ class Tree:
         self._names: dict[str, set[ZoneCode]] = {}
         self._via: dict[ZoneCode, set[ZoneCode]] = {}
         self._unheard: set[ZoneCode] = set()
-        self._sorted: list[tuple[str, Node]] | None = None
+        self._sorted: list[tuple[str, ZoneCode]] | None = None
 
     def move(self, root: ZoneCode, path: str) -> None:
         """Takes another own code or path; the zones below keep their places."""
@@ -87,8 +87,8 @@ class Tree:
             if (old.name, old.parent, old.via) != (node.name, node.parent, node.via):
                 self._unlink(old)
                 self._link(node)
+                self._sorted = None
             self._nodes[node.code] = node
-            self._sorted = None
             return
         self._link(node)
         self._nodes[node.code] = node
@@ -178,10 +178,10 @@ class Tree:
     def all(self) -> list[tuple[str, Node]]:
         """(path, node), ordered by the names of the path."""
         if self._sorted is None:
-            rows = [(self.path_of(code), node) for code, node in self._nodes.items()]
-            rows.sort(key=lambda row: row[0].split("/"))
-            self._sorted = rows
-        return self._sorted
+            order = [(self.path_of(code), code) for code in self._nodes]
+            order.sort(key=lambda row: row[0].split("/"))
+            self._sorted = order
+        return [(path, self._nodes[code]) for path, code in self._sorted]
 
     def resolve(self, text: str) -> ZoneCode:
         """The zone that a person means: "" or our own path, a whole path, an unambiguous last part, a code.

@@ -112,7 +112,17 @@ class Zone:
         self.access = Access(own, store, ids, settings.addresses)
         self.answer: Answering = _not_ready
         self.publish = Publish(
-            own, clock, settings, self.members, self.streams, self.roster, self.parents, self.rack_rows, __version__
+            own,
+            clock,
+            settings,
+            self.members,
+            self.streams,
+            self.roster,
+            self.parents,
+            self.ancestors,
+            ids,
+            self.rack_rows,
+            __version__,
         )
         self.health = HealthWatch(own, clock, self.roster, self.children)
         self.loops = {a.name: Loop(a, clock, ids) for a in self._activations()}
@@ -197,7 +207,9 @@ class Zone:
         """Takes the whole path that the home parent gave, as far as it is known, and its word on time."""
         self.own.guided = bool(self.ups)
         home = self.home()
-        self.streams.code = self.own.code
+        if self.streams.code != self.own.code:
+            self.streams.code = self.own.code
+            self.loops["certificates"].signal()
         self.tree.move(self.own.code, home.path if home is not None and home.path else self.own.name)
 
     async def _add_rack(self, spec: RackSpec) -> None:

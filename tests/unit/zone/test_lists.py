@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from banyan.core.errors import BadInput, Unreachable
 from banyan.core.messages import Page, PageQuery
 from banyan.zone import lists
+from banyan.zone.views import HostView
+
+
+def host(zone: str, number: int, width: int = 0) -> bytes:
+    traits = ("T" * width,) if width else ()
+    return msgspec.json.encode(HostView(zone, "rack", str(number), f"h{number}", True, False, True, {}, traits))
 
 
 class Member:
@@ -16,7 +23,7 @@ class Member:
 
     def __init__(self, name: str, rows: int, *, reachable: bool = True, stubborn: int = 0) -> None:
         self.name = name
-        self.rows = [f"{name}-{n}".encode() for n in range(rows)]
+        self.rows = [host(f"top/{name}", n) for n in range(rows)]
         self.reachable = reachable
         self.stubborn = stubborn
         self.asked: list[PageQuery] = []
@@ -92,7 +99,7 @@ def test_a_page_asks_no_more_children_than_it_needs() -> None:
 def test_absent_members_are_named_and_passed_over() -> None:
     members = [Member("a", 2), Member("b", 2, reachable=False), Member("c", 2, stubborn=1)]
     rows, absent, _ = walk(members, 10)
-    assert rows == [b"a-0", b"a-1"]
+    assert rows == members[0].rows
     assert absent == {"top/b", "top/c"}
 
 
@@ -104,7 +111,7 @@ def test_a_member_that_leaves_between_pages_loses_only_its_own_rows() -> None:
         rest = await lists.page("hosts", "top", NoStore(), (), [second.below()], {}, page.marker, 10)  # type: ignore[arg-type]
         return [*page.rows, *rest.rows]
 
-    assert asyncio.run(run()) == [b"a-0", b"a-1", b"b-0"]
+    assert asyncio.run(run()) == [*first.rows[:2], *second.rows]
 
 
 def test_a_foreign_marker_is_refused() -> None:
@@ -118,3 +125,57 @@ def test_unknown_filters_and_limits_are_named() -> None:
     with pytest.raises(BadInput, match="from 1 to"):
         lists.check_query("hosts", {}, 0)
     assert lists.check_query("hosts", {}, 10**9) == lists.MAX_LIMIT
+
+
+def test_a_page_stays_within_a_frame_of_the_link() -> None:
+    members = [Member(f"m{n}", 0) for n in range(3)]
+    for member in members:
+        member.rows = [host(f"top/{member.name}", n, width=2000) for n in range(60)]
+    rows, absent, pages = walk(members, 1000)
+    assert rows == [row for member in members for row in member.rows]
+    assert absent == set()
+    assert pages > 1
+
+
+def test_a_page_reads_little_more_below_than_it_shows() -> None:
+    members = [Member(f"m{n:02}", 1000) for n in range(16)]
+    asyncio.run(lists.page("hosts", "top", NoStore(), (), [m.below() for m in members], {}, "", 100))  # type: ignore[arg-type]
+    assert sum(query.limit for member in members for query in member.asked) <= 2 * 100
+
+
+class Liar(Member):
+    """A child whose answers are not what they must be."""
+
+    def __init__(self, lie: Page) -> None:
+        super().__init__("liar", 0)
+        self.lie = lie
+
+    async def ask(self, query: PageQuery) -> Page:
+        return self.lie
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        Page((b"this is not json",)),
+        Page((b"{}",)),
+        Page((host("top/other", 1),)),
+        Page((host("top/liarxyz", 1),)),
+        Page(tuple(host("top/liar", n) for n in range(11))),
+    ],
+)
+def test_an_answer_that_cannot_be_one_makes_its_child_absent_and_nobody_else(lie: Page) -> None:
+    honest = Member("zebra", 2)
+    rows, absent, _ = walk([Liar(lie), honest], 10)
+    assert rows == honest.rows
+    assert absent == {"top/liar"}
+
+
+def test_a_child_names_as_absent_only_what_is_below_it() -> None:
+    rows, absent, _ = walk([Liar(Page((), "", ("top/liar/a", "top/other", "top/liar/\x1b]0;owned\x07")))], 10)
+    assert (rows, absent) == ([], {"top/liar/a"})
+
+
+def test_a_kind_of_a_later_version_is_refused_by_name() -> None:
+    with pytest.raises(BadInput, match="lists are of"):
+        lists.check_query("volumes", {}, 10)

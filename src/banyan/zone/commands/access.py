@@ -18,6 +18,7 @@ from banyan.core.zone import Mode
 from banyan.trust import signed_tokens, tokens
 from banyan.trust.attest import VERIFIERS
 from banyan.zone import present
+from banyan.zone.firm import firm
 from banyan.zone.own import Own
 from banyan.zone.views import CodeCreated, CodeView, KnownKeyView, RuleView, TokenCreated, TokenView
 
@@ -209,8 +210,11 @@ class Access:
             unit.tokens.put(replace(row, revoked=True))
             self._own.write(unit, self._own.event("token-revoked", id, f"of {row.subject}", caller))
 
-        await self._store.write("token.revoked", work)
-        self._revoked.add(id)
+        async def revoke() -> None:
+            await self._store.write("token.revoked", work)
+            self._revoked.add(id)
+
+        await firm(revoke())
 
     def authenticate(self, bearer: str, address: str, request: str) -> Caller:
         """Raises Unauthenticated, with one text for all that is wrong with a signature."""

@@ -101,7 +101,7 @@ class Admission:
         try:
             child = await firm(self._admit(Session.of(greet, welcome, welcome.chain[0]), enrol, peer))
         except BanyanError as error:
-            await self._note_refusal(enrol.name, peer, error)
+            await self.note_refusal("join-refused", enrol.name, peer, error)
             raise
         return Admitted(
             certificate=self.certify(child.code, enrol.public_key),
@@ -141,6 +141,7 @@ class Admission:
                 )
             kind, text = _ADMITTED[admit.standing]
             child = admitted_child(admit, request, unit.children.get(admit.code), now)
+            child = replace(child, certificate_until=Wall(now + self._settings.certificate_life))
             unit.children.put(child)
             if admit.standing is Standing.REPLACES:
                 unit.streams.forget(child.code)
@@ -151,6 +152,9 @@ class Admission:
         async with self._enrolling:
             child, stands = await self._store.write("parent.admitted", work)
             async with self._roster.lock(child.code):
+                # Read again: a person's word may have come between the commit and this lock.
+                newest = await self._store.read(lambda unit: unit.children.get(child.code))
+                child = child if newest is None else newest
                 live = self._roster.took(child)
             if stands is Standing.REPLACES:
                 self._roster.forget_reports(live)
@@ -174,13 +178,13 @@ class Admission:
     def _crosses(self) -> tuple[bytes, ...]:
         return bundle([one.row for one in self._own.authorities], self._own.wall())
 
-    async def _note_refusal(self, name: str, peer: Peer, error: BanyanError) -> None:
+    async def note_refusal(self, kind: str, name: str, peer: Peer, error: BanyanError) -> None:
         """A stranger leaves a counter, and at most a few journal lines a minute."""
         if not self.refusals.may_write(self._clock.now()):
             return
         shown = name[:63] if name.isprintable() else "(unprintable)"
         caller = Caller("stranger", Role.VIEWER, self._own.code, address=peer.address)
-        event = self._own.event("join-refused", shown, error.text, caller, "refused", code=error.code)
+        event = self._own.event(kind, shown, error.text, caller, "refused", code=error.code)
         await self._store.write("parent.refused", lambda unit: self._own.write(unit, event))
 
 

@@ -6,6 +6,7 @@ a person's word, or by itself when it nears its end; old and new sign each other
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from banyan.core.identity import SYSTEM, Caller
@@ -17,6 +18,7 @@ from banyan.trust import rotation
 from banyan.trust.authority import LEAF_LIFE, SERIAL_SIZE, Issuer, issue_server
 from banyan.trust.certificate import read
 from banyan.trust.keys import SEED_SIZE, public_key
+from banyan.zone.firm import firm
 from banyan.zone.own import Authority, Own, authority_key
 from banyan.zone.reconcile.admission import Admission
 
@@ -39,6 +41,7 @@ class Certificates:
         self._admission = admission
         self._seed = Secret(ids.token(SEED_SIZE))
         self._jitter = ids.uniform(0.0, 1.0)
+        self._rotating = asyncio.Lock()
 
     def trusted(self) -> tuple[bytes, ...]:
         """The CA certificates whose children this zone hears: all of its own but those that leaked."""
@@ -49,9 +52,9 @@ class Certificates:
         if rotation.should_rotate_authority(self._own.authority.row, wall):
             await self.rotate(SYSTEM, leaked=False)
         held = None if self.credentials is None else read(self.credentials.certificate, "own certificate")
-        # One that was made by a clock ahead of time does not hold yet.
-        early = held is not None and wall < held.not_before
-        if held is None or early or rotation.should_renew(held.not_before, held.not_after, wall, self._jitter):
+        # One that was made by a clock ahead of time does not hold yet; one of a CA that is no longer ours never will.
+        useless = held is not None and (wall < held.not_before or held.issuer != self._own.authority.row.fingerprint)
+        if held is None or useless or rotation.should_renew(held.not_before, held.not_after, wall, self._jitter):
             self._issue(wall)
         return Mono(now + LOOK)
 
@@ -68,6 +71,13 @@ class Certificates:
 
     async def rotate(self, caller: Caller, *, leaked: bool) -> None:
         """A new CA becomes the current one, in one unit; a leaked one is crossed by nobody and believed no more."""
+        await firm(self._rotate(caller, leaked))
+
+    async def _rotate(self, caller: Caller, leaked: bool) -> None:
+        async with self._rotating:
+            await self._rotate_alone(caller, leaked)
+
+    async def _rotate_alone(self, caller: Caller, leaked: bool) -> None:
         old = self._own.authority
         now = self._own.wall()
         seed = Secret(self._ids.token(SEED_SIZE))

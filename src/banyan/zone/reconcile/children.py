@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
 import structlog
 
-from banyan.core.errors import Refused
+from banyan.core.errors import BanyanError, Refused
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode, code_text, join_path
 from banyan.core.lineage import Delta
@@ -33,6 +34,7 @@ from banyan.core.messages import (
 )
 from banyan.core.ports import Clock, Ids, ParentSession, Peer, Store
 from banyan.core.records import Unit
+from banyan.core.text import shown
 from banyan.core.time import Terms, Wall, iso
 from banyan.core.zone import ENROLMENT, Child, ChildState, Condition, EnrolEvent, Health
 from banyan.trust.chain import check_expiry, standing, verify_child
@@ -53,6 +55,12 @@ log = structlog.get_logger("banyan.children")
 
 # A child's last word in its report's `condition`.
 LEAVING = "leaving"
+
+# How often a child's own word may move its row, and its certificate be renewed: each is a commit. Seconds.
+CHANGE_GAP = 2.0
+RENEWAL_GAP = 30.0
+# A child's epoch rises by one with each session.
+MAX_SESSIONS = 1_000_000
 
 
 class Children:
@@ -92,7 +100,17 @@ class Children:
         return await self._admission.enrol(greet, welcome, enrol, peer)
 
     async def hello(self, hello: Hello, session: ParentSession) -> HelloAck:
-        """Opens a session: certificate, row, marks, epoch; a new certificate when asked. All in one unit."""
+        """Opens a session, or refuses it: then there is a journal line, within the budget for strangers."""
+        try:
+            return await self._open_session(hello, session)
+        except BanyanError as error:
+            node = self._tree.get(hello.code)
+            name = f"zone {hello.code:x}" if node is None else node.name
+            await self._admission.note_refusal("session-refused", name, session.peer, error)
+            raise
+
+    async def _open_session(self, hello: Hello, session: ParentSession) -> HelloAck:
+        """Certificate, row, marks, epoch; a new certificate when asked. All in one unit."""
         now = self._own.wall()
         leaf = session.peer.certificate
         if leaf is None:
@@ -112,7 +130,7 @@ class Children:
             if renewed is not None:
                 until = Wall(now + self._settings.certificate_life)
                 row = replace(row, fingerprint=fingerprint(renewed), certificate_until=until)
-            row = replace(row, heard_at=now, version=hello.version[:40])
+            row = replace(row, heard_at=now, version=shown(hello.version, 40))
             unit.children.put(row)
             return row
 
@@ -120,6 +138,7 @@ class Children:
             async with self._roster.lock(hello.code):
                 live = self._roster.took(await self._store.write("parent.connected", work))
                 live.session = session
+                live.told = (self._tree.path, self._ancestors())
                 live.heard = self._clock.now()
                 grant, _ = self._grant(live)
                 return live, grant
@@ -142,6 +161,12 @@ class Children:
         held = hello.epoch if live is None else live.child.epoch
         if judge_epoch(own=held, seen=hello.epoch) is EpochVerdict.OK:
             return False
+        if hello.epoch > held + MAX_SESSIONS:
+            raise Refused(
+                "bad-epoch",
+                f"zone {code_text(hello.code)} says it has seen epoch {hello.epoch} where {held} is held; no zone "
+                f"opens {MAX_SESSIONS} sessions between two backups: its database is damaged, or it lies",
+            )
         if self._own.row.restored_at is None:
             await self._own.raise_epoch(
                 f"child {code_text(hello.code)} has seen epoch {hello.epoch} and this zone holds {held}: this zone was "
@@ -171,7 +196,7 @@ class Children:
         if expired:
             text = "its certificate had run out while it was cut off; renewed for the same key"
             self._own.write(unit, self._own.event("child-recovered", row.name, text, caller))
-        if row.health is not Health.ALIVE:
+        if row.health in (Health.SUSPECT, Health.LOST):
             heard = "" if row.heard_at is None else iso(row.heard_at)
             self._own.write(
                 unit, self._own.event("child-alive", row.name, f"heard again; it was {row.health}", caller, last=heard)
@@ -185,10 +210,14 @@ class Children:
         live = self._roster.live.get(session.code)
         if live is None or live.session is not session:
             raise Refused("replaced", "a newer session of this zone took the place of this one", transient=True)
+        until = live.child.certificate_until
+        if until is not None and self._own.wall() > until:
+            raise Refused(
+                "certificate-expired", f"the certificate of {live.child.name} ended during its session", transient=True
+            )
         live.heard = self._clock.now()
         if isinstance(report, Beat):
-            if live.child.health in (Health.SUSPECT, Health.LOST):
-                await self._heard(live, live.condition, live.child.health_reason)
+            await self._heard(live)
             grant, due = self._grant(live)
             if live.again:
                 # Rows that were refused here may be right now; only an Ack can ask for them.
@@ -199,7 +228,8 @@ class Children:
             await self._left(live)
             raise Refused("left", "this zone left by its own word; to join again it needs a new data folder and a code")
         resend = await firm(self._receive(live, report))
-        await self._heard(live, _condition(report.condition), report.reason[:500])
+        live.condition, live.said = _condition(report.condition), shown(report.reason, 500)
+        await self._heard(live)
         await self._progress(live, report)
         grant, _ = self._grant(live)
         return Ack(report.seq, grant, live.inbox.known, resend)
@@ -215,6 +245,11 @@ class Children:
         await self._roster.change(live.child.code, "parent.left", left, event)
 
     async def renew(self, session: ParentSession, renew: Renew) -> Renewed:
+        live = self._roster.get(session.code)
+        now = self._clock.now()
+        if live.renewed is not None and now < live.renewed + RENEWAL_GAP:
+            raise Refused("too-soon", f"a certificate was renewed less than {RENEWAL_GAP:g} s ago", transient=True)
+        live.renewed = now
         public = check_renewal(renew, session.code, session.peer.certificate or b"")
         until = Wall(self._own.wall() + self._settings.certificate_life)
 
@@ -263,13 +298,15 @@ class Children:
                     unit.streams.put_generations(code, unit.streams.generations(code)[0], stored)
 
                 await self._store.write("parent.ledger", keep)
+                if live.inbox is not inbox:
+                    return True
                 inbox.accept_ledger(uses)
                 self._roster.keep_uses(live, use_changes(uses))
         return resend
 
     async def _receive_lineage(self, live: Live, delta: Delta) -> bool:
-        code = live.child.code
-        step = live.inbox.lineage(delta, self._roster.held(code))
+        code, inbox = live.child.code, live.inbox
+        step = inbox.lineage(delta, self._roster.held(code))
         if step is None:
             return False
         sifted = sift_rows(
@@ -283,14 +320,19 @@ class Children:
             now=self._own.wall(),
         )
 
+        kept = tuple(msgspec.structs.replace(row, reason=shown(row.reason, 500)) for row in sifted.kept)
+
         def keep(unit: Unit) -> None:
-            unit.lineage.put(code, sifted.kept)
+            unit.lineage.put(code, kept)
             unit.lineage.delete(code, step.drop)
             unit.streams.put_generations(code, step.stored, unit.streams.generations(code)[1])
 
         await self._store.write("parent.lineage", keep)
-        live.inbox.accept_lineage(step)
-        self._roster.keep_rows(live, sifted.kept, step.drop)
+        if live.inbox is not inbox:
+            # It was told meanwhile to start over; what is stored is replaced by the whole that comes.
+            return False
+        inbox.accept_lineage(step)
+        self._roster.keep_rows(live, kept, step.drop)
         self._roster.keep_refused(code, [one.row.code for one in sifted.refused])
         await self._note_rows(live, sifted.refused)
         return True
@@ -341,14 +383,17 @@ class Children:
             line = self._own.event(f"child-{after}", live.child.name, _STEPS[after])
             await self._roster.change(live.child.code, f"parent.{event}", moved, line)
 
-    async def _heard(self, live: Live, condition: Condition, reason: str) -> None:
-        """Health from the child's own word; only a change of it is stored."""
-        live.condition = condition
-        health = Health.UNAVAILABLE if condition is Condition.UNAVAILABLE else Health.ALIVE
-        said = reason if health is Health.UNAVAILABLE else ""
+    async def _heard(self, live: Live) -> None:
+        """Health from the child's own word; only a change of it is stored, and not more often than CHANGE_GAP."""
+        health = Health.UNAVAILABLE if live.condition is Condition.UNAVAILABLE else Health.ALIVE
+        said = live.said if health is Health.UNAVAILABLE else ""
         before = live.child
         if (health, said) == (before.health, before.health_reason):
             return
+        moment = self._clock.now()
+        if live.changed is not None and moment < live.changed + CHANGE_GAP:
+            return
+        live.changed = moment
         now = self._own.wall()
 
         def heard(child: Child) -> Child:

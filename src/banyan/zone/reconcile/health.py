@@ -33,30 +33,30 @@ class HealthWatch:
         self._children = children
         self._judge = Judge(clock.now())
         self._watch: Watchlist[ZoneCode] = Watchlist()
-        self._known: set[ZoneCode] = set()
         self._meant: Mono | None = None
 
     async def activate(self, now: Mono) -> Mono | None:
         meant = self._meant if self._meant is not None and now >= self._meant else None
         self._judge = self._judge.woke(meant, now)
         self._children.lag = self._judge.lag
-        for code in self._roster.live.keys() - self._known:
-            self._known.add(code)
+        for code in self._roster.take_fresh():
             self._watch.put(code, now)
-        for code in self._watch.due(now, BATCH):
-            live = self._roster.live.get(code)
-            if live is None:
-                self._known.discard(code)
-                continue
-            await self._look(live, now)
+        due = self._watch.due(now, BATCH)
+        try:
+            while due:
+                live = self._roster.live.get(due[0])
+                if live is not None:
+                    await self._look(live, now)
+                del due[0]
+        finally:
+            # A store that failed has failed for one child; nobody else is left unjudged for it.
+            for code in due:
+                self._watch.put(code, now)
         self._meant = self._watch.wake()
         return self._meant
 
     async def _look(self, live: Live, now: Mono) -> None:
         child = live.child
-        if child.admin is Admin.BANNED:
-            self._watch.put(child.code, Mono(now + live.terms.lease))
-            return
         if maintenance_is_over(child, self._own.wall()):
             line = self._own.event("child-enabled", child.name, "its maintenance is over")
             await self._roster.change(child.code, "parent.maintenance-over", _enabled, line)
@@ -75,8 +75,9 @@ class HealthWatch:
         last = Wall(self._own.wall() - (now - heard)) if live.heard is not None else child.heard_at
         seen = "not heard since this zone started" if last is None else f"last heard at {iso(last)}"
         ends = "ended" if live.session is None else "is open but silent"
-        absent = child.admin is Admin.MAINTENANCE
-        reason = f"{seen}; its session {ends}" + ("; it is in maintenance" if absent else "")
+        # Nobody is surprised by the silence of a zone that was sent away, or that is expected to be absent.
+        absent = child.admin in (Admin.MAINTENANCE, Admin.BANNED)
+        reason = f"{seen}; its session {ends}" + (f"; it is {child.admin}" if absent else "")
 
         def changed(row: Child) -> Child:
             return replace(row, health=health, health_reason=reason, heard_at=last)

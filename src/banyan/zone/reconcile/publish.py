@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from banyan.core.ids import ZoneCode
 from banyan.core.lineage import Entry, RackEntry
-from banyan.core.ports import Clock
+from banyan.core.ports import Clock, Ids
 from banyan.core.rack import Rack
 from banyan.core.time import Mono, Wall
 from banyan.trust.lineage import sign_entry
@@ -21,6 +21,9 @@ from banyan.zone.settings import ZoneSettings
 from banyan.zone.streams import Streams, own_row
 
 GATHER = 0.2  # seconds
+# Children that are told of a new place come back at so many per second, within so many seconds.
+RETURNS = 50.0
+MOST_SPREAD = 300.0
 TOLERANCE = 60.0  # seconds
 
 
@@ -38,6 +41,8 @@ class Publish:
         streams: Streams,
         roster: Roster,
         parents: Callable[[], tuple[ZoneCode, ...]],
+        ancestors: Callable[[], tuple[ZoneCode, ...]],
+        ids: Ids,
         racks: Callable[[], Iterable[Rack]],
         version: str,
     ) -> None:
@@ -48,6 +53,9 @@ class Publish:
         self._streams = streams
         self._roster = roster
         self._parents = parents
+        self._ancestors = ancestors
+        self._ids = ids
+        self._place: tuple[str, tuple[ZoneCode, ...]] | None = None
         self._racks = racks
         self._version = version
         self._shown: tuple[object, ...] = ()
@@ -59,6 +67,7 @@ class Publish:
 
     async def activate(self, now: Mono) -> Mono | None:
         self._entry()
+        await self._tell_place()
         if now < self._next and self._published != self._members.version:
             return self._next
         if self._published != self._members.version:
@@ -71,6 +80,18 @@ class Publish:
             await self._own.raise_floor()
             self._flush_at = Mono(now + (1.0 if more else self._settings.flush))
         return self._flush_at
+
+    async def _tell_place(self) -> None:
+        """Children learn our path and who is above us when a session opens: when that changes, they open another."""
+        place = (self._roster.path(), self._ancestors())
+        if place == self._place:
+            return
+        self._place = place
+        sessions = [code for code, live in self._roster.live.items() if live.session is not None and live.told != place]
+        spread = min(MOST_SPREAD, len(sessions) / RETURNS)
+        for code in sessions:
+            text = f"this zone's parent is {place[0]} from now on"
+            await self._roster.cut(code, "moved", text, self._ids.uniform(0.0, spread))
 
     def _entry(self) -> None:
         """Signs our own entry anew when what it says has changed."""

@@ -133,7 +133,7 @@ class UplinkSide:
         await self._own.prove_time(proof.basis)
         pins = new_pins(proof, welcome, self.row.bundle)
         known = replace(
-            self.row, pin=pins.pin, bundle=pins.bundle, parent_code=proof.code, parent_name=welcome.name[:63]
+            self.row, pin=pins.pin, bundle=pins.bundle, parent_code=proof.code, parent_name=check_name(welcome.name)
         )
         await self._keep(known, "child.parent-known")
         if greet.purpose == "enrol":
@@ -253,8 +253,8 @@ class UplinkSide:
         if ack.certificate:
             check_issued(ack.certificate, self._own.public, row.bundle, self._own.wall())
             row = replace(row, certificate=ack.certificate)
-        await self._keep(row, "child.established")
         self.ancestors = ack.ancestors
+        await self._keep(row, "child.established")
         self._said = None
         if ack.read_only:
             self.state = "read-only"
@@ -327,8 +327,10 @@ class UplinkSide:
             return Answer(request.id, await self._answer(request, caller))
         except BanyanError as error:
             return Answer(request.id, b"", error.code, error.text, error.status)
-        except ValueError as error:
-            return Answer(request.id, b"", "bad-request", f"the request cannot be read: {error}", 400)
+        except (ValueError, LookupError, TypeError) as error:
+            # A newer parent may ask what this version does not know; that must not end anything but the request.
+            log.warning("a request of the parent failed", verb=request.verb[:40], exc_info=True)
+            return Answer(request.id, b"", "bad-request", f"the request cannot be answered: {error!r}"[:300], 400)
 
     async def say_leaving(self, patience: float) -> bool:
         """Tells the parent that this zone goes; True if it heard within `patience` seconds."""
@@ -339,7 +341,8 @@ class UplinkSide:
         end = Mono(self._clock.now() + patience)
         while self.state != "cut" and self._clock.now() < end:
             await self._clock.sleep_until(Mono(self._clock.now() + 0.1))
-        return self.state == "cut"
+        # Only the parent's own last word says that it heard; any other end may be the wire's.
+        return self.state == "cut" and self.reason.startswith("left")
 
     async def ended(self, reason: str) -> None:
         if self.state != "joining":

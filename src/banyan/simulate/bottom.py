@@ -58,7 +58,9 @@ class SwitchedDriver:
         wanted = (self._bottom.hosts, self._bottom.guests)
         if self._driver is None or self._made != wanted:
             self._made = wanted
-            self._driver = SimDriver(SimOptions(hosts=wanted[0], guests=wanted[1], latency=self._bottom.latency), self._context)
+            self._driver = SimDriver(
+                SimOptions(hosts=wanted[0], guests=wanted[1], latency=self._bottom.latency), self._context
+            )
         return self._driver
 
     def _check(self) -> None:

@@ -15,6 +15,9 @@ from banyan.simulate.loop import VirtualLoop
 # Worlds begin here, two months after the build date, so that a clock may be wrong in both directions.
 WORLD_BEGAN = BUILD_DATE + 61 * 86_400.0  # 2026-12-01T00:00:00Z
 
+# More than what two floats of a world's time can differ by, less than anything waits for. Seconds.
+ROUNDING = 1e-6
+
 
 class VirtualClock:
     """One machine's clocks."""
@@ -33,7 +36,7 @@ class VirtualClock:
 
     def now(self) -> Mono:
         """Seconds since this machine's boot, as its quartz counts them."""
-        return Mono(self._anchor_mono + (self._loop.time() - self._anchor) * self._rate)
+        return Mono(self._mono_at(self._loop.time()))
 
     def wall(self) -> float:
         """Seconds since 1970 as this machine believes."""
@@ -42,6 +45,9 @@ class VirtualClock:
     async def sleep_until(self, instant: Mono) -> None:
         """Returns at `instant` of this machine's boot time; at least one turn of the loop passes."""
         due = self._anchor + (instant - self._anchor_mono) / self._rate
+        if self._mono_at(due) < instant:
+            # Rounded down. Whoever wakes must find that it is time, or would sleep again for nothing, for ever.
+            due += ROUNDING
         reached: asyncio.Future[None] = self._loop.create_future()
         timer = self._loop.call_at(max(due, self._loop.time()), _set, reached)
         try:
@@ -51,6 +57,9 @@ class VirtualClock:
 
     def boot_id(self) -> str:
         return f"boot-{self._machine}-{self._boots}"
+
+    def _mono_at(self, time: float) -> float:
+        return self._anchor_mono + (time - self._anchor) * self._rate
 
     # --- what befalls a machine -----------------------------------------------------------------
 

@@ -25,6 +25,8 @@ MAX_CALLBACKS_AT_ONE_INSTANT = 5_000_000
 # Work takes time. A wait of less than a float can add to the time would else come round for ever; after so many
 # callbacks at one instant a millisecond has passed.
 CALLBACKS_PER_MILLISECOND = 100_000
+# So often in one world is no crowd any more but a loop that spins.
+MAX_PUSHES = 50
 
 
 class DeadlockError(RuntimeError):
@@ -93,6 +95,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._sequence = 0
         self._tasks_made = 0
         self._at_instant = 0
+        self._pushes = 0
         self._until: float | None = None
         self.set_exception_handler(_note_failure)
 
@@ -198,11 +201,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self.callbacks += 1
                 self._at_instant += 1
                 if self._at_instant % CALLBACKS_PER_MILLISECOND == 0:
-                    self._instant += 0.001
+                    self._push(handle)
                 handle._run()
         if self._at_instant > MAX_CALLBACKS_AT_ONE_INSTANT:
             raise LivelockError(
                 f"{self._at_instant} callbacks at {self._instant:.3f} s and no end; tasks:\n{self.waiting()}"
+            )
+
+    def _push(self, handle: asyncio.Handle) -> None:
+        self._instant += 0.001
+        self._pushes += 1
+        if self._pushes == MAX_PUSHES:
+            self.failures.append(
+                f"something goes round without time passing, at {self._instant:.3f} s in {handle!r}; tasks:\n{self.waiting()}"
             )
 
     def _jump(self) -> None:

@@ -37,6 +37,8 @@ from banyan.zone.surface import Surface
 
 T = TypeVar("T")
 
+# Units that are frequent and write no journal line of their own.
+QUIET = frozenset(("zone.time", "rack.scan-begun", "rack.batch", "rack.swept", "parent.digests", "parent.ledger"))
 # Virtual seconds that a question to a zone may take.
 PATIENCE = 120.0
 # Virtual seconds that a process may take to open its disk and to listen.
@@ -193,8 +195,9 @@ class Site:
             addresses=(self.address,),
             mode=Mode.PLACE,
             terms=slow,
-            scan_interval=60.0 * pace,
-            probe_interval=15.0 * pace,
+            # Scans are not what plays of many days are about.
+            scan_interval=60.0 * (pace if pace == 1 else 10 * pace),
+            probe_interval=15.0 * (pace if pace == 1 else 10 * pace),
             flush=30.0 * pace,
         )
 
@@ -345,7 +348,7 @@ class Site:
 
     def _committed(self, name: str) -> None:
         """After each commit: what it wrote into the journal goes into the trace."""
-        if not self.world.traced or self._store is None:
+        if not self.world.traced or self._store is None or name in QUIET:
             return
         for line in self.peek(lambda unit: unit.journal.page(self._journalled, 1000, {})):
             self._journalled = line.number

@@ -9,6 +9,7 @@ import pytest
 
 from banyan.core.time import Mono
 from banyan.simulate.clock import WORLD_BEGAN, VirtualClock
+from banyan.simulate.ids import stream
 from banyan.simulate.loop import VirtualLoop
 
 
@@ -89,3 +90,14 @@ def test_a_sleeper_that_is_cancelled_leaves_no_timer(loop: VirtualLoop) -> None:
     with pytest.raises(asyncio.CancelledError):
         loop.run_until_complete(task)
     assert all(timer.cancelled() for _, _, timer in loop._timers)
+
+
+def test_whoever_wakes_finds_that_it_is_time(loop: VirtualLoop) -> None:
+    chance = stream(1, "instants")
+    for _ in range(500):
+        clock = VirtualClock(loop, "m1", rate=chance.choice((1.0, 1.01, 0.97)))
+        loop.run_until(loop.time() + chance.uniform(0.0, 1000.0))
+        clock.reboot()
+        instant = Mono(clock.now() + chance.uniform(0.0, 100.0))
+        loop.run_task(clock.sleep_until(instant), within=1000.0)
+        assert instant <= clock.now() < instant + 1e-3

@@ -126,6 +126,22 @@ def test_a_livelock_is_an_error(loop: VirtualLoop, monkeypatch: pytest.MonkeyPat
         loop.run_until(1.0)
 
 
+def test_a_loop_that_waits_for_less_than_time_can_measure_is_noticed(
+    loop: VirtualLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("banyan.simulate.loop.CALLBACKS_PER_MILLISECOND", 100)
+
+    async def spin() -> None:
+        while loop.time() < 10.0:
+            await nap(1e-20)
+
+    loop.run_until(1.0)
+    task = loop.create_task(spin(), name="spinner")
+    loop.run_until(10.0)
+    assert any("spinner" in failure for failure in loop.failures)
+    loop.run_until_complete(task)
+
+
 def test_there_is_no_outside(loop: VirtualLoop) -> None:
     async def thread() -> None:
         await asyncio.to_thread(print)

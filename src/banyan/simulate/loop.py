@@ -212,9 +212,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._instant += 0.001
         self._pushes += 1
         if self._pushes == MAX_PUSHES:
-            self.failures.append(
-                f"something goes round without time passing, at {self._instant:.3f} s in {handle!r}; tasks:\n{self.waiting()}"
-            )
+            at = f"at {self._instant:.3f} s in {handle!r}"
+            self.failures.append(f"something goes round without time passing, {at}; tasks:\n{self.waiting()}")
 
     def _jump(self) -> None:
         timers = self._timers

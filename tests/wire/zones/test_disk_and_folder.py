@@ -241,7 +241,7 @@ def test_a_restored_parent_decides_nothing_until_a_person_says_so(tmp_path: Path
         # What happens afterwards is not in it: another child, and more sessions.
         assert cloud.zone("newer", code=top.code()).join().status == 0
         for _ in range(2):
-            top.stop()
+            top.kill()
             top.start()
             lab.wait_for_uplink("connected")
         top.kill()
@@ -285,7 +285,8 @@ def test_a_parent_whose_folder_was_copied_back_finds_out_by_its_children(tmp_pat
         lab = cloud.zone("lab", code=top.code(), hosts=3).start()
         top.wait_for_zone("lab", state="ready", health="alive")
         old_code = top.code()
-        top.stop()
+        # A zone that is stopped with a word tells its children to come back within ten seconds; a killed one, nothing.
+        top.kill()
         copy = keep(top)
         for _ in range(2):
             top.start()

@@ -399,25 +399,6 @@ def test_one_absent_zone_makes_a_list_partial_and_never_fails_it(tmp_path: Path)
         assert top.cli("host", "list", "--json").status == 0
 
 
-def test_a_leaked_ca_cuts_every_child_at_once_until_it_joins_again(tmp_path: Path) -> None:
-    with Cloud(tmp_path) as cloud:
-        top = cloud.zone("top").start()
-        lab = cloud.zone("lab", code=top.code(), hosts=2).start()
-        top.wait_for_zone("lab", state="ready", health="alive")
-        asked = top.cli("authority", "rotate", "--leaked")
-        assert "nothing is done yet" in asked.err and lab.uplink()["state"] == "connected"
-        assert top.cli("authority", "rotate", "--leaked", "--apply").status == 0
-        lab.wait_until(lambda: "leaked" in lab.uplink().get("reason", ""), "to hear that the CA leaked", patience=10)
-        assert lab.uplink()["state"] == "cut"
-        top.wait_for_zone("lab", health="lost")
-        lab.give(top.code())
-        assert lab.cli("leave", "--apply").status == 0
-        lab.stop()
-        assert lab.join("--json").json() == {"path": "top/lab"}
-        lab.start()
-        top.wait_for_zone("lab", state="ready", health="alive")
-
-
 def test_a_listed_key_joins_without_a_code_and_follows_its_parent_to_another_address(tmp_path: Path) -> None:
     with Cloud(tmp_path) as cloud:
         top = cloud.zone("top").start()

@@ -77,6 +77,50 @@ def refused(one: Stranger, **how: object) -> Bye:
     return asyncio.run(one.refusal(**how))
 
 
+# --- words that are another's ---------------------------------------------------------------------
+
+
+def test_a_child_that_reports_anothers_lineage(house: House) -> None:
+    """It names a sibling, the parent, and a stranger's zone with a forged entry; its own row is kept all the same.
+
+    The first of this file: refusals have a budget of lines in the journal, and all of these are to be seen there.
+    """
+    liar, victim = house.joined("liar"), house.joined("victim")
+    parent = house.ca.code
+    invented = Stranger(house.address, "invented")
+    below = Stranger(house.address, "below")
+    forged = invented.row(liar.code, signature=liar.own_row(parent).signature)
+    rows = [
+        liar.own_row(parent),
+        victim.row(liar.code),  # the victim's own signature: it names the liar as its parent, who is not
+        Stranger(house.address, "top", parent, house.ca.seed).row(liar.code),
+        forged,
+        below.row(liar.code),
+        Stranger(house.address, "stray").row(victim.code),
+    ]
+
+    async def tell() -> Message:
+        for one in (victim, liar):
+            talker = await one.session()
+            await talker.say(report(1, [one.own_row(parent)]) if one is victim else report(1, rows))
+            answer = await talker.hear()
+            await talker.close()
+        return answer
+
+    answer = asyncio.run(tell())
+    assert isinstance(answer, Ack), answer
+    seen = house.top.seen()
+    assert "top/victim" in seen and "top/liar" in seen
+    assert "top/liar/below" in seen, "what lies below it and signs so is its to report"
+    assert not [path for path in seen if path.endswith(("/invented", "/stray", "liar/victim", "liar/top"))]
+    assert seen["top/victim"]["code"] == code_text(victim.code)
+    refusals = house.top.journal(kind="lineage-refused")
+    assert len(refusals) == 4
+    assert {line["actor"] for line in refusals} == {"zone:liar"}
+    assert {line["target"] for line in refusals} == {"victim", "top", "invented", "stray"}
+    assert all(line["text"] and line["facts"]["code"] for line in refusals)
+
+
 # --- not of this house ----------------------------------------------------------------------------
 
 
@@ -199,45 +243,7 @@ def test_a_ban_cuts_the_stream_and_holds_for_every_door(house: House) -> None:
     assert row["used"] == 0
 
 
-# --- words that are another's ---------------------------------------------------------------------
-
-
-def test_a_child_that_reports_anothers_lineage(house: House) -> None:
-    """It names a sibling, the parent, and a stranger's zone with a forged entry; its own row is kept all the same."""
-    liar, victim = house.joined("liar"), house.joined("victim")
-    parent = house.ca.code
-    invented = Stranger(house.address, "invented")
-    below = Stranger(house.address, "below")
-    forged = invented.row(liar.code, signature=liar.own_row(parent).signature)
-    rows = [
-        liar.own_row(parent),
-        victim.row(liar.code),  # the victim's own signature: it names the liar as its parent, who is not
-        Stranger(house.address, "top", parent, house.ca.seed).row(liar.code),
-        forged,
-        below.row(liar.code),
-        Stranger(house.address, "stray").row(victim.code),
-    ]
-
-    async def tell() -> Message:
-        for one in (victim, liar):
-            talker = await one.session()
-            await talker.say(report(1, [one.own_row(parent)]) if one is victim else report(1, rows))
-            answer = await talker.hear()
-            await talker.close()
-        return answer
-
-    answer = asyncio.run(tell())
-    assert isinstance(answer, Ack), answer
-    seen = house.top.seen()
-    assert "top/victim" in seen and "top/liar" in seen
-    assert "top/liar/below" in seen, "what lies below it and signs so is its to report"
-    assert not [path for path in seen if path.endswith(("/invented", "/stray", "liar/victim", "liar/top"))]
-    assert seen["top/victim"]["code"] == code_text(victim.code)
-    refusals = house.top.journal(kind="lineage-refused")
-    assert len(refusals) == 4
-    assert {line["actor"] for line in refusals} == {"zone:liar"}
-    assert {line["target"] for line in refusals} == {"victim", "top", "invented", "stray"}
-    assert all(line["text"] and line["facts"]["code"] for line in refusals)
+# --- words that nobody can mean ---------------------------------------------------------------
 
 
 def test_a_child_that_counts_what_cannot_be(house: House) -> None:

@@ -241,7 +241,7 @@ def test_a_child_of_old_is_not_fooled_either(tmp_path: Path) -> None:
         other = cloud.zone("other", code=top.code())
         assert other.join().status == 0
         top.wait_for_zone("lab", state="ready")
-        top.stop()
+        top.kill()
         [authority] = look(top.data, lambda unit: unit.authorities.all())
         [uplink] = look(other.data, lambda unit: unit.uplinks.all())
         code = look(top.data, lambda unit: unit.self_.get()).code  # type: ignore[union-attr]

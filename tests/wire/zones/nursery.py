@@ -7,6 +7,7 @@ lines start the console script itself (processes.Cloud, `loaded=False`).
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -21,6 +22,8 @@ _FORKED = multiprocessing.get_context("forkserver")
 _FORKED.set_forkserver_preload(["__main__", "tests.wire.zones.loaded"])
 # multiprocessing looks after all of its processes at each start, and two looks at one of them spoil its exit status.
 _LOCK = threading.Lock()
+# prctl(2)
+PR_SET_PDEATHSIG = 1
 
 
 class Forked:
@@ -57,8 +60,9 @@ class Forked:
 
 
 def run(program: str, arguments: list[str], environment: dict[str, str], out: str, err: str) -> None:
-    """In the new process."""
+    """In the new process, which does not outlive the nursery: a test run that is killed leaves no zone behind."""
     os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     for number, path in ((1, out), (2, err)):
         file = os.open(path, flags, 0o600)

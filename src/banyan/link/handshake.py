@@ -12,10 +12,11 @@ from banyan.core.errors import BadInput, Refused
 from banyan.core.ports import Credentials
 from banyan.trust.authority import server_name
 from banyan.trust.certificate import Certificate, read
+from banyan.trust.chain import MAX_CERTIFICATES
 from banyan.trust.keys import public_key
 
-# A zone rotates its CA once in years: a child that was away meets a step or two.
-DEPTH = 4
+# As far as trust.chain follows cross certificates: a child that was away meets a step or two.
+DEPTH = 5
 
 
 def check_possession(credentials: Credentials) -> None:
@@ -30,7 +31,7 @@ def check_server(leaf: bytes, chain: Sequence[bytes], bundle: Sequence[bytes]) -
     `chain`: the CA certificates that were shown with it, as after a rotation.
     """
     certificate = _read(leaf)
-    if not _is_signed(certificate, chain, bundle, DEPTH):
+    if not _is_signed(certificate, _authorities(chain[:MAX_CERTIFICATES]), _authorities(bundle), DEPTH):
         raise not_the_parent()
     check_name(leaf)
 
@@ -56,16 +57,25 @@ def not_the_parent() -> Refused:
 def check_client(leaf: bytes, authorities: Sequence[bytes]) -> None:
     """Raises Refused("not-a-child") unless `leaf` is a client certificate that one of `authorities` signed."""
     certificate = _read(leaf)
-    if not _is_signed(certificate, (), authorities, 0) or not certificate.client:
+    if not _is_signed(certificate, (), _authorities(authorities), 0) or not certificate.client:
         raise Refused("not-a-child", "the certificate that was shown is not signed for a child by a CA of this zone")
 
 
-def _is_signed(certificate: Certificate, chain: Sequence[bytes], anchors: Sequence[bytes], depth: int) -> bool:
+def _is_signed(
+    certificate: Certificate, chain: Sequence[Certificate], anchors: Sequence[Certificate], depth: int
+) -> bool:
     """Whether an anchor signed it, or a CA certificate of `chain` that leads to an anchor in `depth` steps."""
-    if any(_signed_by(certificate, read(der, "CA certificate")) for der in anchors):
+    if any(_signed_by(certificate, ca) for ca in anchors):
         return True
-    between = [read(der, "CA certificate") for der in chain[:DEPTH]] if depth else []
-    return any(_signed_by(certificate, ca) and _is_signed(ca, chain, anchors, depth - 1) for ca in between)
+    return depth > 0 and any(
+        _signed_by(certificate, ca) and _is_signed(ca, chain, anchors, depth - 1)
+        for ca in chain
+        if ca.der != certificate.der
+    )
+
+
+def _authorities(ders: Sequence[bytes]) -> list[Certificate]:
+    return [read(der, "CA certificate") for der in ders]
 
 
 def _signed_by(certificate: Certificate, ca: Certificate) -> bool:

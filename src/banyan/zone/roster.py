@@ -47,7 +47,8 @@ class Live:
     granted then. `entry`, `signature`: its lineage entry as it signed it, and its signature with our
     vouching. `unwritten`: its digest is newer than the one in the store. `again`: its lineage is to be sent anew.
     `said`: its own reason for its condition. `changed`: when its word last moved its row. `renewed`: when its
-    certificate was last renewed in a session. `told`: our path and ancestors as its session was told.
+    certificate was last renewed in a session. `since`: when its certificate was last looked at or made.
+    `told`: our path and ancestors as its session was told.
     """
 
     child: Child
@@ -65,6 +66,7 @@ class Live:
     said: str = ""
     changed: Mono | None = None
     renewed: Mono | None = None
+    since: Mono | None = None
     told: tuple[str, tuple[ZoneCode, ...]] | None = None
 
 

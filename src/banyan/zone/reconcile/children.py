@@ -138,6 +138,7 @@ class Children:
             async with self._roster.lock(hello.code):
                 live = self._roster.took(await self._store.write("parent.connected", work))
                 live.session = session
+                live.since = self._clock.now()
                 live.told = (self._tree.path, self._ancestors())
                 live.heard = self._clock.now()
                 grant, _ = self._grant(live)
@@ -210,8 +211,8 @@ class Children:
         live = self._roster.live.get(session.code)
         if live is None or live.session is not session:
             raise Refused("replaced", "a newer session of this zone took the place of this one", transient=True)
-        until = live.child.certificate_until
-        if until is not None and self._own.wall() > until:
+        # By boot time: a step of our own wall clock is no reason to send everybody away.
+        if live.since is not None and self._clock.now() > live.since + self._settings.certificate_life:
             raise Refused(
                 "certificate-expired", f"the certificate of {live.child.name} ended during its session", transient=True
             )
@@ -249,7 +250,7 @@ class Children:
         now = self._clock.now()
         if live.renewed is not None and now < live.renewed + RENEWAL_GAP:
             raise Refused("too-soon", f"a certificate was renewed less than {RENEWAL_GAP:g} s ago", transient=True)
-        live.renewed = now
+        live.renewed = live.since = now
         public = check_renewal(renew, session.code, session.peer.certificate or b"")
         until = Wall(self._own.wall() + self._settings.certificate_life)
 

@@ -74,7 +74,7 @@ def run(plan: Plan) -> Outcome:
             chaos.calm()
         except _BrokenError as error:
             outcome.broken.append(str(error))
-        except (ScriptError, DeadlockError, LivelockError, OutsideError, OverdueError) as error:
+        except (BanyanError, ScriptError, DeadlockError, LivelockError, OutsideError, OverdueError) as error:
             outcome.broken.append(f"{type(error).__name__}: {error}")
         outcome.tail = [str(happening) for happening in world.trace.tail(40)]
         outcome.digest, outcome.happenings = world.trace.digest, world.trace.count
@@ -103,9 +103,10 @@ class _Chaos:
         end = self.plan.hours * 3600.0
         while self.world.loop.time() < end or waiting:
             if waiting and self.random.random() < 0.5:
-                parent = waiting[0].rpartition("/")[0]
-                if self.world.sites[parent].running:
-                    self.do(f"join {waiting.pop(0)} hosts={self.plan.hosts}")
+                parent = self.world.sites[waiting[0].rpartition("/")[0]]
+                # It may have no code to give now: its disk is full, or it dies while it writes one.
+                if parent.running and self.say(f"join {waiting[0]} hosts={self.plan.hosts}"):
+                    waiting.pop(0)
             else:
                 self.fault()
             self.do(f"advance {self.random.choice((1, 5, 20, 60, 300))}s")
@@ -164,12 +165,14 @@ class _Chaos:
         run_step(self.stage, read_step(f"chaos {clock_text(self.world.loop.time())}", line))
         self.check()
 
-    def say(self, line: str) -> None:
-        """As `do`, for what a zone may refuse, or be away for."""
+    def say(self, line: str) -> bool:
+        """As `do`, for what a zone may refuse, or be away for: False if it did."""
         try:
             self.do(line)
-        except BanyanError:
+        except (BanyanError, OverdueError):
             self.check()
+            return False
+        return True
 
     def check(self) -> None:
         broken = self.world.failures() + self.stage.invariants.broken(settled=False)

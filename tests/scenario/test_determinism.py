@@ -14,7 +14,7 @@ from banyan.simulate.play import perform, read
 PLAYS = Path(__file__).parent / "plays"
 COMMANDS = (
     ["play", str(PLAYS / "join.play"), str(PLAYS / "cut_and_heal.play")],
-    ["chaos", "--seed", "11", "--zones", "5", "--hours", "0.5"],
+    ["chaos", "--seed", "11", "--zones", "3", "--hours", "0.15"],
 )
 
 

@@ -76,6 +76,7 @@ class HerdChild:
     def __init__(self, planted: Planted, parent: ZoneCode, pin: bytes, clock: VirtualClock, ids: SeededIds) -> None:
         self.planted = planted
         self.certificate = planted.certificate
+        self._issued = read_issued(planted.certificate)
         self.alive = False
         self.reasons: Counter[str] = Counter()
         self._parent = parent
@@ -128,7 +129,8 @@ class HerdChild:
     async def established(self, ack: HelloAck, sent_at: Mono) -> None:
         self._mark, self._next_mark = self._next_mark, b""
         self._epoch = ack.grant.epoch
-        self.certificate = ack.certificate or self.certificate
+        if ack.certificate:
+            self._take(ack.certificate)
         self.alive = True
         self._reported = False
 
@@ -155,14 +157,17 @@ class HerdChild:
             self._reported = False
 
     async def renewal(self) -> Renew | None:
-        held = read_issued(self.certificate)
+        held = self._issued
         now = self._basis.correct(self._clock.wall())
         if not should_renew(held.not_before, held.not_after, now, self.certificate[-1] / 256):
             return None
         return sign_renewal(self.planted.seed, self.planted.code, self._shown)
 
     async def renewed(self, renewed: Renewed) -> None:
-        self.certificate = renewed.certificate
+        self._take(renewed.certificate)
+
+    def _take(self, certificate: bytes) -> None:
+        self.certificate, self._issued = certificate, read_issued(certificate)
 
     async def asked(self, request: Request) -> Answer:
         return Answer(request.id, error="not-here", text="a herd's child answers nothing", status=501)

@@ -56,7 +56,9 @@ class Forked:
         return self.returncode
 
     def terminate(self) -> None:
-        os.kill(self.pid, signal.SIGTERM)
+        # Whose number this is once the process has ended, nobody knows.
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
 
 
 def run(program: str, arguments: list[str], environment: dict[str, str], out: str, err: str) -> None:

@@ -246,7 +246,8 @@ def with_addresses(code: str, *addresses: str) -> str:
 class Rogue:
     """Listens on a port of loopback while it is entered. `answer` makes a reply to a greeting, None says nothing.
 
-    `heard`: all bytes that came, decrypted. `words`: the messages in them.
+    `heard`: all bytes that came, decrypted, and the frames once more as they were before WebSocket masked them.
+    `words`: the messages in them.
     """
 
     def __init__(
@@ -321,6 +322,7 @@ class Rogue:
         if isinstance(event, Upgrade):
             protocol.send_response(protocol.accept(event))
         elif isinstance(event, Frame) and event.opcode is Opcode.BINARY:
+            self.heard += bytes(event.data)
             for word in decode(bytes(event.data), SESSION).messages:
                 self.words.append(word)
                 reply = self._answer(word) if isinstance(word, Greet) else None

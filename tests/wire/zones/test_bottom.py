@@ -15,7 +15,7 @@ from tests.wire.zones.processes import Cloud, Zone
 pytestmark = pytest.mark.slow
 
 
-def settings(*steps: str) -> str:
+def settings(*steps: str, interval: float = 1.0) -> str:
     script = ", ".join(f"{{ {step} }}" for step in steps)
     return f"""
 [terms]
@@ -24,7 +24,7 @@ grace = 3.0
 report = 1.0
 
 [scan]
-interval = 1.0
+interval = {interval}
 probe_interval = 1.0
 
 [[rack]]
@@ -44,7 +44,7 @@ def test_a_rack_that_fails_makes_its_zone_unavailable_and_says_why(tmp_path: Pat
     with Cloud(tmp_path) as cloud:
         top = cloud.zone("top").start()
         steps = ('at = 6, do = "fail", reason = "401: the password of nova ended"', 'at = 14, do = "recover"')
-        lab = cloud.zone("lab", code=top.code(), settings=settings(*steps)).start()
+        lab = cloud.zone("lab", code=top.code(), settings=settings(*steps, interval=600.0)).start()
         top.wait_for_zone("lab", state="ready", health="alive", hosts=4)
         row = top.wait_for_zone("lab", health="unavailable")
         assert "401: the password of nova ended" in row["reason"]
@@ -58,6 +58,7 @@ def test_a_rack_that_fails_makes_its_zone_unavailable_and_says_why(tmp_path: Pat
         assert rack["health"] == "unavailable" and "401: the password of nova ended" in rack["reason"]
         assert top.cli("host", "list", "--json").status == 0
 
+        # The next scan is ten minutes away; a probe that succeeds calls for one now.
         top.wait_for_zone("lab", health="alive", reason="")
         top.wait_until(lambda: hosts_of(top) == (4, 0), "to count its hosts again")
         kinds = [line["kind"] for line in top.journal(about="lab")]

@@ -27,11 +27,13 @@ AWAY = 3.0
 class Heard:
     """What judging a child needs. `at`: when we sent our last acknowledgement. `terms`: what it granted.
 
-    `terms.report` is the interval really granted with it, jitter included.
+    `terms.report` is the interval really granted with it, jitter included. `late`: how late its reports come by
+    habit (`habit`), in seconds.
     """
 
     at: Mono
     terms: Terms
+    late: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Judge:
     def judge(self, heard: Heard, now: Mono) -> Verdict:
         """ALIVE, SUSPECT or LOST, and until when."""
         start = max(heard.at, self.since)
-        suspect = Mono(start + heard.terms.report + slack(heard.terms) + self.lag)
+        suspect = Mono(start + heard.terms.report + heard.late + slack(heard.terms) + self.lag)
         lost = Mono(start + heard.terms.lease * LEASE_DRIFT + heard.terms.grace + self.lag)
         suspect = min(suspect, lost)
         if now >= lost:
@@ -79,6 +81,15 @@ def slack(terms: Terms) -> float:
     The default terms (a report each 6 s, a lease of 15) so miss one report and stay within the lease.
     """
     return max(1.0, terms.report / 2)
+
+
+def habit(before: float, at: Mono, terms: Terms, now: Mono) -> float:
+    """How late a child's reports come, after one that came `now`; `at` and `terms` as granted before it.
+
+    A link whose round trip is longer than the slack would else make a child suspect and alive again with each report.
+    One late report is remembered for a dozen, so that a blip hides nothing for long; never more than a lease.
+    """
+    return min(max(now - at - terms.report, before * 0.8, 0.0), terms.lease)
 
 
 class Watchlist(Generic[C]):

@@ -26,6 +26,7 @@ class VirtualClock:
         self._loop = loop
         self._machine = machine
         self._offset = offset
+        self._stepped = False
         self._rate = rate
         self._boots = 1
         self._booted = loop.time()
@@ -68,12 +69,19 @@ class VirtualClock:
         """How far the wall clock is from true time because of jumps, in seconds."""
         return self._offset
 
+    @property
+    def stepped(self) -> bool:
+        """Whether somebody ever set the wall clock."""
+        return self._stepped
+
     def jump(self, seconds: float) -> None:
         """Somebody sets the wall clock; boot time does not notice."""
+        self._stepped = True
         self._offset += seconds
 
     def set_offset(self, seconds: float) -> None:
         """The wall clock is now `seconds` from true time, whatever it was before."""
+        self._stepped = True
         self._offset += seconds - (self.wall() - (WORLD_BEGAN + self._loop.time()))
 
     def run_at(self, rate: float) -> None:

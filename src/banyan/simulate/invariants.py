@@ -19,6 +19,7 @@ from banyan.core.identity import SYSTEM, Caller, Role
 from banyan.core.ids import ZoneCode, code_text
 from banyan.core.journal import Event, Line, chain
 from banyan.core.records import Self, Unit
+from banyan.core.time import iso
 from banyan.core.zone import Child, ChildState, Health
 from banyan.simulate.site import Site
 from banyan.simulate.world import World
@@ -26,6 +27,8 @@ from banyan.zone.surface import Surface
 from banyan.zone.views import PageView, UsageView, ZoneView
 
 PAGE = 1000
+# Virtual seconds in which lineage and digest of one change both have come up.
+MOMENT = 5.0
 # A certificate may be used for as long as its end is on the way: the session is cut at the next look.
 CERTIFICATE_SLACK = 120.0
 
@@ -57,6 +60,8 @@ class Invariants:
     def __init__(self, world: World) -> None:
         self._world = world
         self._seen: dict[str, _Memory] = {}
+        # When each code was last listed by each zone.
+        self._listed: dict[str, dict[str, float]] = {}
         # Every code that a zone ever had, a reinstalled one's earlier ones too.
         self._codes: dict[str, Site] = {}
 
@@ -89,6 +94,7 @@ class Invariants:
                 *_epochs(disk, memory),
                 *_children(disk.children),
                 *_lineage(disk),
+                *(_certificates(disk, site) if site.running else ()),
             )
         ]
 
@@ -104,8 +110,13 @@ class Invariants:
         here = site.most_hosts
         # Its own children it judges itself; what is lost further down it learns of, and counts, a moment later.
         lost = tuple(z.path + "/" for z in zones if z.depth == 1 and z.health == Health.LOST)
-        heard = sum(truth[z.code].most_hosts for z in zones if z.code in truth and not f"{z.path}/".startswith(lost))
-        every = sum(truth[z.code].most_hosts for z in zones if z.code in truth)
+        now, seen = self._world.loop.time(), self._listed.setdefault(site.path, {})
+        away = {z.code for z in zones if f"{z.path}/".startswith(lost)}
+        seen.update((z.code, now) for z in zones)
+        # The list and the totals come up in two streams: what left the list may be counted for a moment.
+        recent = [code for code, at in seen.items() if now - at <= MOMENT * self._world.pace and code in truth]
+        every = sum(truth[code].most_hosts for code in recent)
+        heard = sum(truth[code].most_hosts for code in recent if code not in away)
         live = usage.hosts.total
         total = live + usage.not_offered.hosts + usage.unknown.hosts
         if total > here + every:
@@ -217,6 +228,21 @@ def _children(children: Sequence[Child]) -> list[str]:
         if (other := keys.setdefault(child.fingerprint, child)) is not child:
             found.append(f"children {other.name} and {child.name} have one key")
     return found
+
+
+def _certificates(disk: _Disk, site: Site) -> list[str]:
+    """Children whose session outlived their certificate, where no step of the machine's clock hides or feigns it."""
+    if disk.row is None or site.clock.stepped:
+        return []
+    now = disk.row.time.correct(site.clock.wall())
+    return [
+        f"child {child.name} has a session, but its certificate ended at {iso(child.certificate_until)}"
+        for child in disk.children
+        if child.state is not ChildState.RETIRED
+        and site.has_session(child.code)
+        and child.certificate_until is not None
+        and child.certificate_until + CERTIFICATE_SLACK < now
+    ]
 
 
 def _lineage(disk: _Disk) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from banyan.core.errors import BanyanError, Unreachable
 from banyan.core.identity import Caller
-from banyan.core.ids import code_text
+from banyan.core.ids import ZoneCode, code_text
 from banyan.core.journal import Line
 from banyan.core.ports import RackSpec
 from banyan.core.records import Unit
@@ -304,6 +304,10 @@ class Site:
             raise Unreachable("not-running", f"{self.path} does not run: {self.ended_by or self.state}")
         caller = surface.local("operator", "play")
         return self.world.loop.run_task(question(surface, caller), PATIENCE)
+
+    def has_session(self, code: ZoneCode) -> bool:
+        """Whether a session of that child stands now."""
+        return self._built is not None and self._built.parent.session(code) is not None
 
     def peek(self, work: Callable[[Unit], T]) -> T:
         """Reads what is committed on the disk, now and without a turn of the loop, whether or not it runs."""

@@ -14,7 +14,7 @@ from banyan.core.errors import BanyanError
 from banyan.simulate import expect, fate
 from banyan.simulate.script import ScriptError, Setting, Step, clock_text, duration
 from banyan.simulate.stage import VERBS, Described, Output, Stage, add, begin, kept_as, number, run_step, verb
-from banyan.zone.views import ZoneView
+from banyan.zone.views import RuleView, ZoneView
 
 __all__ = ["VERBS", "Stage", "fate", "run_step"]
 
@@ -154,6 +154,25 @@ for _name, _arguments in _COMMANDS.items():
 @verb("rotate PATH [leaked]", "the zone makes itself a new CA; the old one signs it unless it leaked")
 def _rotate(stage: Stage, step: Step) -> Output:
     stage.site(step).ask(lambda surface, caller: surface.rotate_authority(caller, "leaked" in step.words))
+    return None
+
+
+@verb("rule PATH [verdict=V] [name=PATTERN] [driver=PATTERN] [set=k:v] [priority=N]", "a policy rule: who becomes what")
+def _rule(stage: Stage, step: Step) -> Output:
+    labels = dict(part.split(":", 1) for part in (step.setting("set") or "").split(",") if part)
+    rule = RuleView(
+        id="",
+        priority=number(step, "priority", 100),
+        verifier="*",
+        name=step.setting("name") or "*",
+        driver=step.setting("driver") or "*",
+        labels={},
+        verdict=step.setting("verdict") or "admit",
+        set_labels=labels,
+        mode="place",
+        reason=step.setting("reason") or "",
+    )
+    stage.site(step).ask(lambda surface, caller: surface.put_rule(caller, rule))
     return None
 
 

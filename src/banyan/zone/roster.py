@@ -43,12 +43,12 @@ MAX_REFUSED = 10_000
 class Live:
     """What memory holds of one child beside its row.
 
-    `heard`: when its last word came. `granted` and `terms`: when we last acknowledged it, and what was
-    granted then. `entry`, `signature`: its lineage entry as it signed it, and its signature with our
-    vouching. `unwritten`: its digest is newer than the one in the store. `again`: its lineage is to be sent anew.
-    `said`: its own reason for its condition. `changed`: when its word last moved its row. `renewed`: when its
-    certificate was last renewed in a session. `since`: when its certificate was last looked at or made.
-    `told`: our path and ancestors as its session was told.
+    `heard`: when its last word came; `late`: how late its reports come by habit (health/suspicion.py). `granted`
+    and `terms`: when we last acknowledged it, and what was granted then. `entry`, `signature`: its lineage entry
+    as it signed it, and its signature with our vouching. `unwritten`: its digest is newer than the one in the
+    store. `again`: its lineage is to be sent anew. `said`: its own reason for its condition. `changed`: when its
+    word last moved its row. `renewed`: when its certificate was last renewed in a session. `since`: when its
+    certificate was last looked at or made. `told`: our path and ancestors as its session was told.
     """
 
     child: Child
@@ -56,6 +56,7 @@ class Live:
     granted: Mono
     terms: Terms
     heard: Mono | None = None
+    late: float = 0.0
     session: ParentSession | None = None
     entry: bytes = b""
     signature: bytes = b""

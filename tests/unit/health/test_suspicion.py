@@ -8,7 +8,7 @@ import pytest
 
 from banyan.core.time import LEASE_DRIFT, Mono, Terms
 from banyan.core.zone import Health
-from banyan.health.suspicion import AWAY, Heard, Judge, Verdict, Watchlist, slack
+from banyan.health.suspicion import AWAY, Heard, Judge, Verdict, Watchlist, habit, slack
 
 TERMS = Terms(lease=15.0, grace=15.0, report=6.0)
 START = Mono(100.0)
@@ -133,3 +133,22 @@ def test_the_watchlist_stays_as_small_as_its_children() -> None:
     assert len(watch) == 3
     assert len(watch._heap) < 100
     assert watch.due(Mono(1e9), 10) == [1, 2, 0]
+
+
+def test_a_child_behind_a_slow_link_is_judged_by_its_habit() -> None:
+    late = 0.0
+    for _ in range(3):
+        late = habit(late, START, TERMS, Mono(START + TERMS.report + 7.0))
+    assert late == 7.0
+    assert AWAKE.judge(Heard(START, TERMS, late), Mono(SUSPECT + 6.9)).health is Health.ALIVE
+    assert AWAKE.judge(Heard(START, TERMS, late), Mono(SUSPECT + 7.0)).health is Health.SUSPECT
+    assert AWAKE.judge(Heard(START, TERMS, late), LOST).health is Health.LOST
+
+
+def test_a_habit_is_forgotten_and_is_never_longer_than_a_lease() -> None:
+    late = habit(0.0, START, TERMS, Mono(START + 1e6))
+    assert late == TERMS.lease
+    for _ in range(12):
+        late = habit(late, START, TERMS, Mono(START + TERMS.report))
+    assert late < 1.1
+    assert habit(0.0, START, TERMS, START) == 0.0

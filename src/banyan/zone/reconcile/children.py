@@ -37,6 +37,7 @@ from banyan.core.records import Unit
 from banyan.core.text import shown
 from banyan.core.time import Terms, Wall, iso
 from banyan.core.zone import ENROLMENT, Child, ChildState, Condition, EnrolEvent, Health
+from banyan.health.suspicion import habit
 from banyan.trust.chain import check_expiry, standing, verify_child
 from banyan.trust.enrol import check_renewal
 from banyan.trust.keys import fingerprint
@@ -217,6 +218,7 @@ class Children:
                 "certificate-expired", f"the certificate of {live.child.name} ended during its session", transient=True
             )
         live.heard = self._clock.now()
+        live.late = habit(live.late, live.granted, live.terms, live.heard)
         if isinstance(report, Beat):
             await self._heard(live)
             grant, due = self._grant(live)

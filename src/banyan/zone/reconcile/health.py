@@ -60,7 +60,7 @@ class HealthWatch:
         if maintenance_is_over(child, self._own.wall()):
             line = self._own.event("child-enabled", child.name, "its maintenance is over")
             await self._roster.change(child.code, "parent.maintenance-over", _enabled, line)
-        verdict = self._judge.judge(Heard(live.granted, live.terms), now)
+        verdict = self._judge.judge(Heard(live.granted, live.terms, live.late), now)
         # A lost child is judged again when it is heard: then `granted` moves. Looking now and then costs nothing.
         self._watch.put(child.code, verdict.until or Mono(now + live.terms.lease))
         if verdict.health is Health.ALIVE or verdict.health is child.health:

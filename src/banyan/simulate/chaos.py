@@ -17,6 +17,7 @@ from banyan.simulate.ids import stream
 from banyan.simulate.invariants import Invariants, views
 from banyan.simulate.loop import DeadlockError, LivelockError, OutsideError, OverdueError
 from banyan.simulate.script import ScriptError, clock_text, read_step
+from banyan.simulate.site import Site
 from banyan.simulate.verbs import Stage, run_step
 from banyan.simulate.world import World
 
@@ -156,6 +157,21 @@ class _Chaos:
                 self.say(f"enable {zone.path}")
             if zone.rolled_back:
                 self.say(f"accept {zone.path}")
+        for path, site in self.world.sites.items():
+            self.person(path, site)
+
+    def person(self, path: str, site: Site) -> None:
+        """What the zone itself shows that needs a person: it was restored, or its parent does not know it any more."""
+        try:
+            status = site.ask(lambda surface, caller: surface.status(caller))
+        except (BanyanError, OverdueError):
+            return
+        if status.restored_at is not None:
+            self.say(f"release {path}")
+        lost = [up for up in status.uplinks if "join it again" in up.reason or "was restored" in up.reason]
+        if site.parent_path and (lost or not status.uplinks):
+            self.do(f"crash {path}")
+            self.say(f"join {path}")
 
     # --- performing -----------------------------------------------------------------------------
 
@@ -280,6 +296,20 @@ def _word(chaos: _Chaos) -> None:
     chaos.say(f"{verb} {path}{until} at={asked}")
 
 
+def _backup(chaos: _Chaos) -> None:
+    """A copy of one zone's disk, for a later restore."""
+    path = chaos.random.choice(chaos.some())
+    if chaos.world.sites[path].started:
+        chaos.do(f"backup {path} as {path.replace('/', '.')}")
+
+
+def _restore(chaos: _Chaos) -> None:
+    names = sorted(chaos.stage.backups)
+    if names:
+        name = chaos.random.choice(names)
+        chaos.do(f"restore {name.replace('.', '/')} from {name}")
+
+
 def _rotate(chaos: _Chaos) -> None:
     chaos.say(f"rotate {chaos.random.choice(chaos.some())}")
 
@@ -299,5 +329,7 @@ _FAULTS: dict[str, tuple[Callable[[_Chaos], None], int]] = {
     "disk": (_disk, 4),
     "bottom": (_bottom, 5),
     "word": (_word, 6),
+    "backup": (_backup, 3),
+    "restore": (_restore, 1),
     "rotate": (_rotate, 1),
 }

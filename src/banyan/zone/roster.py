@@ -275,8 +275,8 @@ class Roster:
         self._members.drop_child(code)
         self._free([code, *below])
 
-    async def cut(self, code: ZoneCode, why: str, text: str, retry_after: float | None = None) -> None:
-        """Ends a child's session, if it has one, with an error's code and text. None: it shall not come back."""
+    async def cut(self, code: ZoneCode, why: str, text: str, retry_after: float = -1.0) -> None:
+        """Ends a child's session, if it has one, with an error's code and text. Below 0: it shall not come back."""
         live = self.live.get(code)
         if live is not None and live.session is not None:
             session, live.session = live.session, None

@@ -6,6 +6,7 @@ meets its outcome in the usual place, under its own name. Tests that share a clo
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 # Two cores are busy with so many; more would make each of them late.
-AHEAD = 3
+AHEAD = 8
 HERE = Path(__file__).parent
 
 
@@ -42,8 +43,7 @@ def may_run_ahead(item: pytest.Item) -> bool:
     if not isinstance(item, pytest.Function) or HERE not in item.path.parents:
         return False
     given = set(item.callspec.params) if hasattr(item, "callspec") else set()
-    wanted = set(item.fixturenames) - given
-    return "tmp_path" in wanted and wanted <= {"ahead", "tmp_path", "tmp_path_factory", "request"}
+    return set(inspect.signature(item.obj).parameters) - given == {"tmp_path"}
 
 
 @pytest.fixture(scope="session", autouse=True)

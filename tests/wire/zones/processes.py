@@ -344,7 +344,7 @@ class Zone:
         return dict(uplinks[0]) if uplinks else {}
 
     def wait_until(self, true: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
-        end = time.monotonic() + patience
+        end, pause = time.monotonic() + patience, 0.03
         while time.monotonic() < end:
             if true():
                 return
@@ -352,7 +352,9 @@ class Zone:
                 raise AssertionError(
                     f"{self.name} ended ({self.process.returncode}) while waiting {what}:\n{self.tail()}"
                 )
-            time.sleep(0.05)
+            # Many wait at a time, and each look costs the zone that is looked at.
+            time.sleep(pause)
+            pause = min(pause * 1.25, 0.25)
         raise AssertionError(f"waited {patience:g} s for {self.name} {what}:\n{self.tail()}")
 
     def wait_for_zone(self, path: str, patience: float = PATIENCE, **expected: object) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 # --- a full disk ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
+@contextmanager
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 8 MiB."""
     folder = tmp_path / "disk"
@@ -50,15 +50,15 @@ def fill(disk: Path) -> Path:
     return ballast
 
 
-def test_a_full_disk_refuses_writes_and_goes_on_reading(small_disk: Path, tmp_path: Path) -> None:
-    with Cloud(small_disk) as cloud:
+def test_a_full_disk_refuses_writes_and_goes_on_reading(tmp_path: Path) -> None:
+    with small_disk(tmp_path) as disk, Cloud(disk) as cloud:
         top = cloud.zone("top").start()
         lab = Zone("lab", tmp_path, ["--driver", "sim", "--hosts", "3"]).give(top.code())
         late = Zone("late", tmp_path).give(top.code())
         cloud.zones += [lab, late]
         lab.start()
         before = top.wait_for_zone("lab", state="ready", health="alive", hosts=3)
-        ballast = fill(small_disk)
+        ballast = fill(disk)
         # The write-ahead log may have a little room of its own left.
         refused = next(said for _ in range(300) if (said := top.cli("code", "create", "--json")).status != 0)
         code, text = refused.error()
@@ -87,15 +87,15 @@ def test_a_full_disk_refuses_writes_and_goes_on_reading(small_disk: Path, tmp_pa
         assert top.wait_for_zone("lab", state="ready", health="alive")["code"] == before["code"]
 
 
-def test_a_childs_full_disk_is_the_childs_own_matter(small_disk: Path, tmp_path: Path) -> None:
+def test_a_childs_full_disk_is_the_childs_own_matter(tmp_path: Path) -> None:
     """It goes on being heard with what it last scanned; when there is room it scans again."""
     scans = "[scan]\ninterval = 1.0\nprobe_interval = 1.0\n"
-    with Cloud(small_disk) as cloud:
+    with small_disk(tmp_path) as disk, Cloud(disk) as cloud:
         top = Zone("top", tmp_path).start()
         cloud.zones.append(top)
         lab = cloud.zone("lab", code=top.code(), hosts=4, settings=scans).start()
         top.wait_for_zone("lab", state="ready", health="alive", hosts=4)
-        ballast = fill(small_disk)
+        ballast = fill(disk)
         lab.wait_until(lambda: "full" in lab.ask("/v1/status")[1]["reason"], "to say that its disk is full")
         assert "inventory" in lab.status()["reason"]
         assert top.usage()["hosts"]["total"] == 4 and top.zones()["top/lab"]["health"] == "alive"

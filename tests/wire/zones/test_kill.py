@@ -9,10 +9,7 @@ journal on both sides.
 from __future__ import annotations
 
 import signal
-import traceback
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -57,14 +54,6 @@ PARENT_STEPS = (
     "parent.counted",
 )
 PHASES = ("before", "after")
-CASES = [
-    *(("child", phase, step) for step in CHILD_STEPS for phase in PHASES),
-    *(("parent", phase, step) for step in PARENT_STEPS for phase in PHASES),
-]
-# Waiting costs nothing, starting does: so many cases at a time keep two cores busy.
-AT_ONCE = 6
-
-Case = tuple[str, str, str]
 
 
 @pytest.fixture(scope="module")
@@ -74,30 +63,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     with Cloud(folder) as cloud:
         top = doomed(cloud.zone("top"), record=folder / "parent").start()
         lab = doomed(cloud.zone("lab", *SLOW_RACK, code=make_code(top)), record=folder / "child").spawn()
-        wait_until_counted(top, "lab")
+        wait_until_counted(top)
         lab.wait_for_uplink("connected")
     return {side: set((folder / side).read_text().split()) for side in ("child", "parent")}
-
-
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Case, str]]:
-    """What became of each case: "" if it converged, else what did not. All run at once, as far as there is room."""
-    shared = tmp_path_factory.mktemp("shared")
-    with Cloud(shared) as cloud:
-        top = cloud.zone("top").start()
-        futures: dict[Case, Future[None]] = {}
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            for number, case in enumerate(CASES):
-                folder = shared / f"{number}"
-                folder.mkdir()
-                if case[0] == "child":
-                    futures[case] = pool.submit(kill_child, folder, f"c{number}", case, top)
-                else:
-                    futures[case] = pool.submit(kill_parent, folder, case)
-        found = {case: told(future) for case, future in futures.items()}
-        top.kill()
-        found["shared", "", ""] = told_of(lambda: look(top.data, check_shared_parent))
-        yield found
 
 
 def test_every_step_of_a_join_has_its_cases(recorded: dict[str, set[str]]) -> None:
@@ -106,31 +74,23 @@ def test_every_step_of_a_join_has_its_cases(recorded: dict[str, set[str]]) -> No
     assert {f"parent.{event}" for event in events_to_ready()} <= set(PARENT_STEPS)
 
 
-@pytest.mark.parametrize("case", CASES, ids=" ".join)
-def test_killed_there_a_join_converges(outcomes: dict[Case, str], case: Case) -> None:
-    assert outcomes[case] == ""
-
-
-def test_the_parent_of_all_those_children_has_each_of_them_once(outcomes: dict[Case, str]) -> None:
-    assert outcomes["shared", "", ""] == ""
-
-
-# --- the cases ------------------------------------------------------------------------------------
-
-
-def kill_child(folder: Path, name: str, case: Case, top: Zone) -> None:
-    with Cloud(folder) as cloud:
-        child = doomed(cloud.zone(name, *SLOW_RACK, code=make_code(top)), case).spawn()
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("step", CHILD_STEPS)
+def test_a_child_that_is_killed_joins_all_the_same(tmp_path: Path, step: str, phase: str) -> None:
+    with Cloud(tmp_path) as cloud:
+        top = cloud.zone("top").start()
+        child = doomed(cloud.zone("lab", *SLOW_RACK, code=make_code(top)), f"{phase}:{step}").spawn()
         wait_for_death(child)
         reborn(child).spawn()
-        wait_until_counted(top, name)
-        child.kill()
-        look(child.data, check_child)
+        wait_until_counted(top)
+        check(top, child)
 
 
-def kill_parent(folder: Path, case: Case) -> None:
-    with Cloud(folder) as cloud:
-        top = doomed(cloud.zone("top"), case).spawn()
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("step", PARENT_STEPS)
+def test_a_child_joins_a_parent_that_is_killed_all_the_same(tmp_path: Path, step: str, phase: str) -> None:
+    with Cloud(tmp_path) as cloud:
+        top = doomed(cloud.zone("top"), f"{phase}:{step}").spawn()
         try:
             top.wait_until(top.answers, "to answer")
             code = make_code(top)
@@ -142,16 +102,13 @@ def kill_parent(folder: Path, case: Case) -> None:
         if top.program == "doomed":
             wait_for_death(top)
             reborn(top).start()
-        wait_until_counted(top, "lab")
-        for zone in (child, top):
-            zone.kill()
-        look(child.data, check_child)
-        look(top.data, lambda unit: check_parent(unit, ["lab"]))
+        wait_until_counted(top)
+        check(top, child)
 
 
-def doomed(zone: Zone, case: Case | None = None, record: Path | None = None) -> Zone:
+def doomed(zone: Zone, doom: str = "", record: Path | None = None) -> Zone:
     zone.program = "doomed"
-    zone.environment = {"DOOM": ":".join(case[1:]) if case else "", "RECORD": str(record) if record else ""}
+    zone.environment = {"DOOM": doom, "RECORD": str(record) if record else ""}
     return zone
 
 
@@ -172,8 +129,8 @@ def make_code(top: Zone) -> str:
     return str(made["code"])
 
 
-def wait_until_counted(top: Zone, name: str) -> None:
-    top.wait_for_zone(name, state="ready", health="alive", hosts=HOSTS, servers=4)
+def wait_until_counted(top: Zone) -> None:
+    top.wait_for_zone("lab", state="ready", health="alive", hosts=HOSTS, servers=4)
 
 
 def events_to_ready() -> set[EnrolEvent]:
@@ -192,6 +149,14 @@ def events_to_ready() -> set[EnrolEvent]:
 # --- what must hold afterwards --------------------------------------------------------------------
 
 
+def check(top: Zone, child: Zone) -> None:
+    """Both are killed first: what must hold, holds in what is durable."""
+    for zone in (child, top):
+        zone.kill()
+    look(child.data, check_child)
+    look(top.data, check_parent)
+
+
 def check_child(unit: Unit) -> None:
     check_journal(unit)
     [uplink] = unit.uplinks.all()
@@ -204,31 +169,11 @@ def check_child(unit: Unit) -> None:
         assert kinds[once] == 1, f"{once} is in the journal {kinds[once]} times"
 
 
-def check_parent(unit: Unit, names: list[str]) -> None:
+def check_parent(unit: Unit) -> None:
     check_journal(unit)
-    children = unit.children.page(None, 1000)
-    assert sorted(child.name for child in children) == sorted(names)
-    assert {child.state for child in children} == {ChildState.READY}
-    assert sum(code.used for code in unit.codes.page(None, 1000)) == len(names), "one use for each child"
-    assert all(code.used <= 1 for code in unit.codes.page(None, 1000))
-    lines = [line for n in range(10) for line in unit.journal.page(n * 1000, 1000, {})]
-    for kind in ("child-admitted", "child-ready"):
-        assert Counter(line.target for line in lines if line.kind == kind) == Counter(names)
-    for child in children:
-        assert [row.code for row in unit.lineage.via(child.code, None, 10)] == [child.code]
-
-
-def check_shared_parent(unit: Unit) -> None:
-    check_parent(unit, [f"c{number}" for number, case in enumerate(CASES) if case[0] == "child"])
-
-
-def told(future: Future[None]) -> str:
-    return told_of(future.result)
-
-
-def told_of(call: object) -> str:
-    try:
-        call()  # type: ignore[operator]
-    except Exception:  # noqa: BLE001 - reported by the case's own test
-        return traceback.format_exc()
-    return ""
+    [child] = unit.children.page(None, 1000)
+    assert (child.name, child.state) == ("lab", ChildState.READY)
+    assert [code.used for code in unit.codes.page(None, 1000) if code.used] == [1], "one use of one code"
+    kinds = Counter(line.kind for line in unit.journal.page(0, 1000, {}))
+    assert (kinds["child-admitted"], kinds["child-ready"]) == (1, 1)
+    assert [row.code for row in unit.lineage.via(child.code, None, 10)] == [child.code]

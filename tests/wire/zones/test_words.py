@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,15 @@ from tests.wire.zones.processes import Cloud, Zone, banyan, start
 
 pytestmark = pytest.mark.slow
 
-TERMS = "[terms]\nlease = 4.0\ngrace = 2.0\nreport = 1.0\n"
+TERMS = "[terms]\nlease = 6.0\ngrace = 2.0\nreport = 2.0\n"
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Zone, Zone]]:
-    with Cloud(tmp_path_factory.mktemp("pair")) as cloud:
+@contextmanager
+def pair(folder: Path) -> Iterator[tuple[Zone, Zone]]:
+    """A top and a child of three hosts, ready."""
+    with Cloud(folder) as cloud:
         top = cloud.zone("top", settings=TERMS).start()
-        lab = cloud.zone("lab", code=top.code("--uses", "1"), hosts=3).start()
+        lab = cloud.zone("lab", code=top.code(), hosts=3).start()
         top.wait_for_zone("lab", state="ready", health="alive")
         yield top, lab
 
@@ -33,110 +35,114 @@ def say(top: Zone, *words: str) -> dict[str, object]:
     return found
 
 
-def test_disable_and_enable_keep_the_session_and_move_the_totals(pair: tuple[Zone, Zone]) -> None:
-    top, lab = pair
-    view = say(top, "disable", "lab", "--reason", "disk order is late")
-    assert (view["admin"], view["reason"]) == ("disabled", "disk order is late")
-    top.wait_until(lambda: top.ask("/v1/usage")[1]["not_offered"]["hosts"] == 3, "to count it as not offered")
-    usage = top.usage()
-    assert usage["hosts"]["total"] == 0 and usage["zones"]["disabled"] == 1 and usage["zones"]["alive"] == 1
-    assert lab.uplink()["state"] == "connected"
-    refused = top.cli("zone", "unban", "lab", "--json")
-    assert refused.status == 3 and "that is disabled cannot take unban" in refused.error()[1]
-    assert say(top, "enable", "lab")["admin"] == "enabled"
-    top.wait_until(lambda: top.ask("/v1/usage")[1]["hosts"]["total"] == 3, "to count it again")
-    last = top.journal(about="lab")[-2:]
-    assert [line["kind"] for line in last] == ["child-disabled", "child-enabled"]
-    assert all(line["actor"].endswith("@local") for line in last)
-    assert last[0]["text"] == "disk order is late"
+def test_disable_and_enable_keep_the_session_and_move_the_totals(tmp_path: Path) -> None:
+    with pair(tmp_path) as (top, lab):
+        view = say(top, "disable", "lab", "--reason", "disk order is late")
+        assert (view["admin"], view["reason"]) == ("disabled", "disk order is late")
+        top.wait_until(lambda: top.ask("/v1/usage")[1]["not_offered"]["hosts"] == 3, "to count it as not offered")
+        usage = top.usage()
+        assert usage["hosts"]["total"] == 0 and usage["zones"]["disabled"] == 1 and usage["zones"]["alive"] == 1
+        assert lab.uplink()["state"] == "connected"
+        refused = top.cli("zone", "unban", "lab", "--json")
+        assert refused.status == 3 and "that is disabled cannot take unban" in refused.error()[1]
+        assert say(top, "enable", "lab")["admin"] == "enabled"
+        top.wait_until(lambda: top.ask("/v1/usage")[1]["hosts"]["total"] == 3, "to count it again")
+        last = top.journal(about="lab")[-2:]
+        assert [line["kind"] for line in last] == ["child-disabled", "child-enabled"]
+        assert all(line["actor"].endswith("@local") for line in last)
+        assert last[0]["text"] == "disk order is late"
 
 
-def test_maintenance_expects_an_absence_and_ends_by_itself(pair: tuple[Zone, Zone]) -> None:
-    top, lab = pair
-    for wrong in ("0", "yesterday", "2020-01-01T00:00:00Z", "3000d"):
-        assert top.cli("zone", "maintenance", "lab", "--until", wrong, "--json").status == 2
-    view = say(top, "maintenance", "lab", "--until", "8s", "--reason", "new power supply")
-    assert view["admin"] == "maintenance" and view["maintenance_until"]
-    lab.freeze()
-    try:
-        row = top.wait_for_zone("lab", health="suspect")
-        assert "maintenance" in row["reason"]
-        kinds = [line["kind"] for line in top.journal(about="lab")]
-        assert "child-suspect" not in kinds and "child-lost" not in kinds, "an absence that is expected is no event"
-    finally:
-        lab.thaw()
-    top.wait_for_zone("lab", admin="enabled", health="alive")
-    assert [line["text"] for line in top.journal(about="lab", kind="child-enabled")][-1] == "its maintenance is over"
+def test_maintenance_expects_an_absence_and_ends_by_itself(tmp_path: Path) -> None:
+    with pair(tmp_path) as (top, lab):
+        for wrong in ("0", "yesterday", "2020-01-01T00:00:00Z", "3000d"):
+            assert top.cli("zone", "maintenance", "lab", "--until", wrong, "--json").status == 2
+        view = say(top, "maintenance", "lab", "--until", "10s", "--reason", "new power supply")
+        assert view["admin"] == "maintenance" and view["maintenance_until"]
+        lab.freeze()
+        try:
+            row = top.wait_for_zone("lab", health="suspect")
+            assert "maintenance" in row["reason"]
+            kinds = [line["kind"] for line in top.journal(about="lab")]
+            assert "child-suspect" not in kinds and "child-lost" not in kinds, "an absence that is expected is no event"
+        finally:
+            lab.thaw()
+        top.wait_for_zone("lab", admin="enabled", health="alive")
+        assert [line["text"] for line in top.journal(about="lab", kind="child-enabled")][
+            -1
+        ] == "its maintenance is over"
 
 
-def test_ban_and_unban(pair: tuple[Zone, Zone]) -> None:
-    top, lab = pair
-    assert say(top, "ban", "lab", "--reason", "its key was seen elsewhere")["admin"] == "banned"
-    uplink = lab.wait_for_uplink("cut")
-    assert "its key was seen elsewhere" in uplink["reason"]
-    lab.kill()
-    lab.start()
-    lab.wait_until(lambda: "banned" in lab.uplink().get("reason", ""), "to be told that it is banned")
-    assert top.seen()["top/lab"]["admin"] == "banned"
-    assert top.cli("zone", "disable", "lab", "--json").status == 0, "a ban is the stronger word"
-    assert top.seen()["top/lab"]["admin"] == "banned"
-    assert top.cli("zone", "enable", "lab", "--json").status == 3, "only unban lifts a ban"
-    assert say(top, "unban", "lab")["admin"] == "disabled"
-    # "Never" is asked again after minutes; a person who restarts it need not wait.
-    lab.kill()
-    lab.start()
-    lab.wait_for_uplink("connected")
-    assert top.wait_for_zone("lab", health="alive")["admin"] == "disabled", "a person enables it"
-    assert say(top, "enable", "lab")["admin"] == "enabled"
-    assert top.wait_for_zone("lab", state="ready", health="alive")["admin"] == "enabled"
+def test_ban_and_unban(tmp_path: Path) -> None:
+    with pair(tmp_path) as (top, lab):
+        assert say(top, "ban", "lab", "--reason", "its key was seen elsewhere")["admin"] == "banned"
+        uplink = lab.wait_for_uplink("cut")
+        assert "its key was seen elsewhere" in uplink["reason"]
+        lab.kill()
+        lab.start()
+        lab.wait_until(lambda: "banned" in lab.uplink().get("reason", ""), "to be told that it is banned")
+        assert top.seen()["top/lab"]["admin"] == "banned"
+        assert top.cli("zone", "disable", "lab", "--json").status == 0, "a ban is the stronger word"
+        assert top.seen()["top/lab"]["admin"] == "banned"
+        assert top.cli("zone", "enable", "lab", "--json").status == 3, "only unban lifts a ban"
+        assert say(top, "unban", "lab")["admin"] == "disabled"
+        # "Never" is asked again after minutes; a person who restarts it need not wait.
+        lab.kill()
+        lab.start()
+        lab.wait_for_uplink("connected")
+        assert top.wait_for_zone("lab", health="alive")["admin"] == "disabled", "a person enables it"
+        assert say(top, "enable", "lab")["admin"] == "enabled"
+        assert top.wait_for_zone("lab", state="ready", health="alive")["admin"] == "enabled"
 
 
-def test_a_lost_zone_is_not_enabled_by_coming_back(pair: tuple[Zone, Zone]) -> None:
-    top, lab = pair
-    say(top, "disable", "lab", "--reason", "by a person")
-    lab.kill()
-    top.wait_for_zone("lab", health="lost")
-    lab.start()
-    row = top.wait_for_zone("lab", health="alive")
-    assert (row["admin"], row["reason"]) == ("disabled", "by a person"), "what a person disabled, only a person enables"
-    say(top, "enable", "lab")
+def test_a_lost_zone_is_not_enabled_by_coming_back(tmp_path: Path) -> None:
+    with pair(tmp_path) as (top, lab):
+        say(top, "disable", "lab", "--reason", "by a person")
+        lab.kill()
+        top.wait_for_zone("lab", health="lost")
+        lab.start()
+        row = top.wait_for_zone("lab", health="alive")
+        assert (row["admin"], row["reason"]) == ("disabled", "by a person"), (
+            "what a person disabled, only a person enables"
+        )
+        say(top, "enable", "lab")
 
 
-def test_rename_changes_no_id(pair: tuple[Zone, Zone]) -> None:
-    top, lab = pair
-    code = top.seen()["top/lab"]["code"]
-    view = say(top, "rename", "lab", "laboratory")
-    assert (view["path"], view["code"]) == ("top/laboratory", code)
-    lab.wait_until(lambda: lab.uplink().get("path") == "top/laboratory", "to learn its new name")
-    assert lab.status()["path"] == "top/laboratory"
-    assert top.cli("zone", "show", "lab", "--json").status == 4
-    lab.kill()
-    lab.start()
-    lab.wait_for_uplink("connected")
-    assert top.wait_for_zone("laboratory", state="ready", health="alive")["code"] == code
-    hosts = top.cli("host", "list", "--json").json()
-    assert {host["zone"] for host in hosts} == {"top/laboratory"} and len(hosts) == 3
-    assert say(top, "rename", code, "lab")["path"] == "top/lab", "by its code as well"
-    lab.wait_until(lambda: lab.uplink().get("path") == "top/lab", "to learn its old name")
+def test_rename_changes_no_id(tmp_path: Path) -> None:
+    with pair(tmp_path) as (top, lab):
+        code = top.seen()["top/lab"]["code"]
+        view = say(top, "rename", "lab", "laboratory")
+        assert (view["path"], view["code"]) == ("top/laboratory", code)
+        lab.wait_until(lambda: lab.uplink().get("path") == "top/laboratory", "to learn its new name")
+        assert lab.status()["path"] == "top/laboratory"
+        assert top.cli("zone", "show", "lab", "--json").status == 4
+        lab.kill()
+        lab.start()
+        lab.wait_for_uplink("connected")
+        assert top.wait_for_zone("laboratory", state="ready", health="alive")["code"] == code
+        hosts = top.cli("host", "list", "--json").json()
+        assert {host["zone"] for host in hosts} == {"top/laboratory"} and len(hosts) == 3
+        assert say(top, "rename", code, "lab")["path"] == "top/lab", "by its code as well"
+        lab.wait_until(lambda: lab.uplink().get("path") == "top/lab", "to learn its old name")
 
 
-def test_a_new_ca_is_followed_without_joining_again(pair: tuple[Zone, Zone]) -> None:
-    top, lab = pair
-    before = top.status()["ca_fingerprint"]
-    assert top.cli("authority", "rotate").status == 0
-    after = top.status()["ca_fingerprint"]
-    assert after != before
-    other = Zone("other", lab.folder)
-    assert other.give(top.code()).join("--json").json() == {"path": "top/other"}, "a new code has the new pin"
-    lab.kill()
-    lab.start()
-    lab.wait_for_uplink("connected")
-    top.stop()
-    top.start()
-    lab.wait_for_uplink("connected")
-    top.wait_for_zone("lab", state="ready", health="alive")
-    assert say(top, "retire", "other", "--apply")["state"] == "retired"
-    assert top.kinds().count("authority-rotated") == 1
+def test_a_new_ca_is_followed_without_joining_again(tmp_path: Path) -> None:
+    with pair(tmp_path) as (top, lab):
+        before = top.status()["ca_fingerprint"]
+        assert top.cli("authority", "rotate").status == 0
+        after = top.status()["ca_fingerprint"]
+        assert after != before
+        other = Zone("other", lab.folder)
+        assert other.give(top.code()).join("--json").json() == {"path": "top/other"}, "a new code has the new pin"
+        lab.kill()
+        lab.start()
+        lab.wait_for_uplink("connected")
+        top.stop()
+        top.start()
+        lab.wait_for_uplink("connected")
+        top.wait_for_zone("lab", state="ready", health="alive")
+        assert say(top, "retire", "other", "--apply")["state"] == "retired"
+        assert top.kinds().count("authority-rotated") == 1
 
 
 def test_replace_gives_a_new_machine_the_place_of_a_lost_one(tmp_path: Path) -> None:

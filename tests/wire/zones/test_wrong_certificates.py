@@ -226,7 +226,7 @@ def test_a_ban_cuts_the_stream_and_holds_for_every_door(house: House) -> None:
         return await talker.last_word()
 
     cut = asyncio.run(banned_in_mid_session())
-    assert cut is not None and cut.code == "banned" and "stolen laptop" in cut.text
+    assert cut is not None and cut.code == "banned" and "stolen laptop" in cut.text and cut.retry_after == -1
     hello = refused(one)
     assert hello.code == "banned" and "stolen laptop" in hello.text and hello.retry_after == -1
     code = house.top.code("--uses", "2")

@@ -7,7 +7,7 @@ what fits: placement/fold.py does, from the change log here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,12 +39,20 @@ class PartTotals:
     resources: list[list[int]]
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a host stands, as its own side groups hosts."""
+
+    availability_zone: str = ""
+    aggregates: frozenset[str] = frozenset()
+
+
 class Columns:
     """Rows 0 … len-1 are hosts in no order; a removed host's row is taken by the last one.
 
     `amounts` has shape (3, classes, capacity), int64: physical, total, used. `open` (capacity,) is True
     where something may be promised: present, offered, up, not disabled. `trait_sets` (capacity,) indexes
-    `sets`. Arrays are replaced when they grow: take them anew after each change.
+    `sets`, `stands` (capacity,) indexes `places`. Arrays are replaced when they grow: take them anew after each change.
     """
 
     def __init__(self) -> None:
@@ -53,6 +61,8 @@ class Columns:
         self.open: Bools = np.zeros(16, dtype=np.bool_)
         self.trait_sets: NDArray[np.int32] = np.zeros(16, dtype=np.int32)
         self.sets: list[frozenset[str]] = [frozenset()]
+        self.stands: NDArray[np.int32] = np.zeros(16, dtype=np.int32)
+        self.places: list[Place] = [Place()]
         self._offered: Bools = np.zeros(16, dtype=np.bool_)
         self._up: Bools = np.zeros(16, dtype=np.bool_)
         self._disabled: Bools = np.zeros(16, dtype=np.bool_)
@@ -60,6 +70,7 @@ class Columns:
         self._row: dict[str, int] = {}
         self._class: dict[ResourceClass, int] = {}
         self._set: dict[frozenset[str], int] = {frozenset(): 0}
+        self._place: dict[Place, int] = {Place(): 0}
         self._totals = {True: PartTotals(0, 0, 0, []), False: PartTotals(0, 0, 0, [])}
         self._log: list[int] = []
         self._log_from = 0
@@ -82,6 +93,32 @@ class Columns:
 
     def id(self, row: int) -> str:
         return self._ids[row]
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """By row. Not to be changed."""
+        return self._ids
+
+    @property
+    def offered(self) -> Bools:
+        return self._offered
+
+    @property
+    def up(self) -> Bools:
+        return self._up
+
+    @property
+    def disabled(self) -> Bools:
+        return self._disabled
+
+    def class_index(self, cls: ResourceClass) -> int | None:
+        """The class's place in `amounts`; None if no host has it."""
+        return self._class.get(cls)
+
+    def offered_amount(self, cls: ResourceClass) -> Amount:
+        """The total over offered hosts."""
+        index = self._class.get(cls)
+        return Amount(*self._totals[True].resources[index]) if index is not None else _ZERO
 
     # --- changes --------------------------------------------------------------------------------
 
@@ -114,6 +151,7 @@ class Columns:
         self._offered[row], self._up[row], self._disabled[row] = host.offered, host.up, host.disabled
         self.open[row] = host.offered and host.up and not host.disabled
         self.trait_sets[row] = self._trait_set(host.traits)
+        self.stands[row] = self._standing(Place(host.availability_zone, frozenset(host.aggregates)))
         self._count(row, 1)
         self._note(row)
 
@@ -132,6 +170,7 @@ class Columns:
             for column in (self.open, self._offered, self._up, self._disabled):
                 column[row] = column[last]
             self.trait_sets[row] = self.trait_sets[last]
+            self.stands[row] = self.stands[last]
             self._note(row)
         self.amounts[:, :, last] = 0
         for column in (self.open, self._offered, self._up, self._disabled):
@@ -150,6 +189,24 @@ class Columns:
             self.amounts[USED, index, row] = new
         self._note(row)
 
+    def use(self, row: int, index: int, by: int) -> None:
+        """Adds `by` (may be negative) to what is promised of the class at `index` on one row."""
+        before = int(self.amounts[USED, index, row])
+        new = _cut(before + by)
+        self.amounts[USED, index, row] = new
+        self._totals[bool(self._offered[row])].resources[index][USED] += new - before
+        self._note(row)
+
+    def use_many(self, rows: Ints, index: int, by: Ints) -> None:
+        """As `use`, for distinct rows at once."""
+        before = self.amounts[USED, index, rows]
+        new = np.clip(before + by, 0, MAX_AMOUNT)
+        self.amounts[USED, index, rows] = new
+        offered = self._offered[rows]
+        for part in (True, False):
+            self._totals[part].resources[index][USED] += int((new - before)[offered == part].sum())
+        self._note(*rows.tolist())
+
     # --- the change log -------------------------------------------------------------------------
 
     @property
@@ -166,11 +223,11 @@ class Columns:
             return None
         return sorted(set(self._log[since - self._log_from :]))
 
-    def _note(self, row: int) -> None:
+    def _note(self, *rows: int) -> None:
         if len(self._log) > 2 * len(self._ids) + 64:
             self._log_from += len(self._log)
             self._log.clear()
-        self._log.append(row)
+        self._log.extend(rows)
 
     # --- totals ---------------------------------------------------------------------------------
 
@@ -209,12 +266,20 @@ class Columns:
             np.pad(column, (0, more)) for column in (self.open, self._offered, self._up, self._disabled)
         )
         self.trait_sets = np.pad(self.trait_sets, (0, more))
+        self.stands = np.pad(self.stands, (0, more))
 
     def _trait_set(self, traits: frozenset[str]) -> int:
         index = self._set.get(traits)
         if index is None:
             index = self._set[traits] = len(self.sets)
             self.sets.append(traits)
+        return index
+
+    def _standing(self, place: Place) -> int:
+        index = self._place.get(place)
+        if index is None:
+            index = self._place[place] = len(self.places)
+            self.places.append(place)
         return index
 
 

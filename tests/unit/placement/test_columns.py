@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from banyan.core.digest import Sums
 from banyan.core.host import Host
 from banyan.core.resources import MEMORY_MIB, VCPU, Amount, ResourceClass, Shape, shape
-from banyan.placement.columns import MAX_AMOUNT, Columns
+from banyan.placement.columns import MAX_AMOUNT, USED, Columns, Place
 from banyan.placement.fold import Fold, watchable
 
 SMALL = shape({VCPU: 1})
@@ -82,6 +83,38 @@ def test_what_is_used_on_an_unknown_host_or_class_is_an_error() -> None:
         columns.set_used("h9", {VCPU: 1})
     with pytest.raises(KeyError):
         columns.set_used("h1", {MEMORY_MIB: 1})
+
+
+def test_what_is_promised_may_be_shifted_on_one_row_or_on_many() -> None:
+    columns = Columns.build([[host(1), host(2, offered=False), host(3, used=1)]])
+    at = columns.position
+    index = columns.class_index(VCPU)
+    assert index == 0
+    columns.use(0, index, 3)
+    columns.use_many(np.array([1, 2]), index, np.array([2, -9]))
+    assert columns.changes(at) == [0, 1, 2]
+    assert columns.amounts[USED, index, :3].tolist() == [3, 2, 0]
+    assert columns.offered_amount(VCPU) == Amount(8, 8, 3) == columns.sums(True).resources[VCPU]
+    assert columns.sums(False).resources[VCPU] == Amount(4, 4, 2)
+    assert columns.offered_amount(MEMORY_MIB) == Amount() and columns.class_index(MEMORY_MIB) is None
+
+
+def test_a_place_goes_with_its_host() -> None:
+    columns = Columns.build(
+        [
+            [
+                Host(f"h{n}", f"h{n}", {}, availability_zone=f"az{n % 2}", aggregates=(("ssd",) if n == 4 else ()))
+                for n in range(40)
+            ]
+        ]
+    )
+    columns.remove("h3")
+    columns.remove("h0")
+    for row in range(len(columns)):
+        number = int(columns.id(row)[1:])
+        place = columns.places[columns.stands[row]]
+        assert place == Place(f"az{number % 2}", frozenset({"ssd"} if number == 4 else ()))
+    assert len(columns.places) == 4  # nowhere, az0, az1, and az0 with ssd
 
 
 def test_a_ceiling_counts_what_is_over_as_not_offered() -> None:

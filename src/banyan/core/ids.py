@@ -4,12 +4,14 @@ A *code* is a random 40-bit number, fixed for the life of a zone or a rack and n
 Its text is eight characters of Crockford's base 32, lower case (no i, l, o, u).
 A *name* is a DNS label (RFC 1035, lower case): unique among the children of one parent.
 A *path* joins names with "/", from the zone that is asked downwards: `top/north/lab7`.
+A guest's *id* is a version-8 UUID that says when it was made and in which rack (protocols §2).
 """
 
 from __future__ import annotations
 
 import re
-from typing import NewType
+from dataclasses import dataclass
+from typing import Final, NewType
 
 from banyan.core.errors import BadInput
 
@@ -86,3 +88,69 @@ def join_path(*names: str) -> str:
 def under(path: str, subtree: str) -> bool:
     """True if `path` is `subtree` or lies below it, by whole names (`zone1xyz` is not under `zone1`)."""
     return subtree in ("", "/") or path == subtree or path.startswith(subtree.rstrip("/") + "/")
+
+
+# --- ids of guests ------------------------------------------------------------------------------
+
+MILLISECOND_BITS: Final = 48
+SEQUENCE_BITS: Final = 34
+_SEQUENCES: Final = 1 << SEQUENCE_BITS
+_GUEST_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class GuestIdParts:
+    """`milliseconds`: of corrected time since 1970. `rack`: where it was first claimed; it routes the id for life."""
+
+    milliseconds: int
+    rack: RackCode
+    sequence: int
+
+
+def guest_id(milliseconds: int, rack: RackCode, sequence: int) -> str:
+    """The version-8 UUID (RFC 9562, 5.8) of these parts; texts sort as (milliseconds, rack, sequence).
+
+    Layout: 48 bits of milliseconds, the version, 12 bits of the rack, the variant, 28 bits of the rack, 34
+    of the sequence. Raises ValueError for a part that does not fit.
+    """
+    if not 0 <= milliseconds < 1 << MILLISECOND_BITS:
+        raise ValueError(f"a guest's id has {MILLISECOND_BITS} bits of milliseconds, got {milliseconds}")
+    if not (0 <= rack < 1 << CODE_BITS and 0 <= sequence < _SEQUENCES):
+        raise ValueError(f"a guest's id has a rack code and {SEQUENCE_BITS} bits of sequence, got {rack}, {sequence}")
+    value = milliseconds << 80 | 8 << 76 | rack >> 28 << 64 | 2 << 62 | (rack & 0xFFF_FFFF) << 34 | sequence
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def read_guest_id(text: str) -> GuestIdParts | None:
+    """The parts of an id of ours; None for any other text, such as the id that a bottom cloud gave (version 4)."""
+    text = text.lower()
+    if not _GUEST_ID.match(text):
+        return None
+    value = int(text.replace("-", ""), 16)
+    rack = (value >> 64 & 0xFFF) << 28 | value >> 34 & 0xFFF_FFFF
+    return GuestIdParts(value >> 80, RackCode(rack), value & _SEQUENCES - 1)
+
+
+class GuestIds:
+    """Draws ids for one rack: rising in time, also when the clock steps back.
+
+    `ceiling`: the newest milliseconds that were stored as given out, 0 if none; `start`: a random
+    sequence, so that two processes that both believe to own the rack rarely clash. Who draws stores
+    `ceiling` in the transaction that stores the guests; on a clash of the unique key it draws again.
+    """
+
+    def __init__(self, rack: RackCode, ceiling: int, start: int) -> None:
+        self.ceiling = ceiling
+        self._rack = rack
+        self._sequence = start % _SEQUENCES
+
+    def draw(self, milliseconds: int, count: int) -> list[str]:
+        """`count` new ids at that corrected time, or at `ceiling` if that is later."""
+        self.ceiling = max(self.ceiling, milliseconds)
+        # All but the last twelve digits are the same for all of them, and those hold the whole sequence.
+        first = guest_id(self.ceiling, self._rack, 0)
+        head, tail = first[:24], int(first[24:], 16)
+        ids = [f"{head}{tail | (self._sequence + n) % _SEQUENCES:012x}" for n in range(count)]
+        self._sequence = (self._sequence + count) % _SEQUENCES
+        return ids

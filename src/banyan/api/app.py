@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import msgspec
 import structlog
@@ -22,6 +22,9 @@ from banyan.api.context import Context, Limits
 from banyan.api.faults import REQUEST_ID, Busy
 from banyan.api.intake import Disconnected, check_head, check_path, raw_query, receive_body
 from banyan.api.measure import Meter
+from banyan.api.openstack.call import Gate, Surfaces
+from banyan.api.openstack.serve import Cloud, Face
+from banyan.api.openstack.service import Service
 from banyan.api.routes import TABLE
 from banyan.api.table import Route, Router
 from banyan.core.errors import BanyanError, Broken, Refused, Unauthenticated, Unreachable
@@ -53,6 +56,13 @@ class Api:
         self.stopping = False
         self.outer = Door(limits)
         self.inner = Door(limits)
+        self.cloud: Cloud | None = None
+
+    def offer(self, services: Iterable[Service], gate: Gate, surfaces: Surfaces, face: Face) -> None:
+        """Serves these OpenStack services as well, each under its prefix."""
+        self.cloud = Cloud(
+            services, gate, self.surface.refused, self.clock, self.ids, self.limits, self.meter, face, surfaces
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._serve(scope, receive, send, self.outer, local=False)
@@ -77,6 +87,9 @@ class Api:
         if scope["type"] != "http":
             # The listeners of listen.py turn lifespan and WebSocket off; another server may not.
             raise ValueError(f"this application speaks HTTP, not {scope['type']}")
+        if self.cloud is not None and (service := self.cloud.service(scope["path"])) is not None:
+            await self.cloud.serve(service, scope, receive, send, door, local=local)
+            return
         request = self._request_id(scope)
         began = self.clock.now()
         work = _Request(self, scope, receive, request, door, local)

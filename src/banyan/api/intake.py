@@ -7,7 +7,7 @@ meant. Nothing here knows a route or a caller.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -38,7 +38,7 @@ class Disconnected(Exception):
 def check_head(scope: Scope, limits: Limits) -> Mapping[str, str]:
     """The headers by lower-case name, after the address and the header lines were found within bounds.
 
-    Of a header that comes twice the first is kept; Authorization or Content-Length twice is refused.
+    Of a header that comes twice the first is kept; a credential or Content-Length twice is refused.
     """
     address = len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"])
     if address > limits.address:
@@ -54,7 +54,7 @@ def check_head(scope: Scope, limits: Limits) -> Mapping[str, str]:
     headers: dict[str, str] = {}
     for raw_name, raw_value in lines:
         name = raw_name.decode("latin-1")
-        if name in headers and name in ("authorization", "content-length"):
+        if name in headers and name in ("authorization", "content-length", "x-auth-token"):
             raise BadInput("repeated-header", f"a request may have one {name} header, got several")
         headers.setdefault(name, raw_value.decode("latin-1"))
     return headers
@@ -67,13 +67,13 @@ def check_path(path: str) -> str:
     return path
 
 
-def raw_query(query: bytes) -> RawQuery:
-    """The parameters of a query string, each with its values in order."""
+def raw_query(query: bytes, *, strict: bool = True) -> RawQuery:
+    """The parameters of a query string, each with its values in order. Not `strict`: one may come without a value."""
     try:
         pairs = parse_qsl(
             query.decode("ascii"),
             keep_blank_values=True,
-            strict_parsing=bool(query),
+            strict_parsing=strict and bool(query),
             errors="strict",
             max_num_fields=MAX_FIELDS,
         )
@@ -119,8 +119,10 @@ def read_body(content: bytes, into: type[S]) -> S:
         raise BadInput("bad-json", "the body must be one JSON object in UTF-8") from error
 
 
-async def receive_body(receive: Receive, headers: Mapping[str, str], most: int, wait: float) -> bytes:
-    """The whole body, at most `most` bytes, within `wait` seconds.
+async def receive_body(
+    receive: Receive, headers: Mapping[str, str], most: int, wait: float, kinds: Sequence[str] = ("application/json",)
+) -> bytes:
+    """The whole body, at most `most` bytes, within `wait` seconds, of one of these media types.
 
     Raises TooLarge (before reading, where the length is told), NotJson, TooSlow, Disconnected.
     """
@@ -146,6 +148,6 @@ async def receive_body(receive: Receive, headers: Mapping[str, str], most: int, 
     except TimeoutError as error:
         raise TooSlow("slow-body", f"a body must arrive within {wait:g} seconds; {size} bytes came") from error
     content = b"".join(parts)
-    if content and kind != "application/json":
-        raise NotJson("not-json", f"a body must be application/json, got {kind[:80]!r}")
+    if content and kind not in kinds:
+        raise NotJson("not-json", f"a body must be {' or '.join(kinds)}, got {kind[:80]!r}")
     return content

@@ -1,0 +1,169 @@
+"""The policy table of the OpenStack APIs: which role, in which scope, may do what. Nothing else decides that.
+
+An action ("identity:create_user", as OpenStack names it) is allowed if any one of its rules holds. A rule asks for a
+role by name (roles are closed under implication: admin has manager, member and reader), for a kind of scope, and
+that the target lies where the scope is. `could` is asked before a target is known, `require` when it is.
+
+    admin      on a project or the system: of the whole cloud, as OpenStack's clients expect
+               on a domain: of that domain only, and it can not make another admin (commands look at that)
+    manager    runs the users, projects and grants of its domain; gives no more than manager
+    member     uses a project
+    reader     looks at a project, a domain, or on the system at all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from banyan.core.errors import Refused
+from banyan.core.principal import Principal, ScopeKind
+
+ADMIN_ROLE, MANAGER_ROLE, MEMBER_ROLE, READER_ROLE = "admin", "manager", "member", "reader"
+
+
+class Where(Enum):
+    """What a rule asks of its target: nothing, or that it is of the caller's domain, project, or the caller."""
+
+    ANYWHERE = "anywhere"
+    DOMAIN = "in the domain of the token"
+    PROJECT = "in the project of the token"
+    SELF = "of the user"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`role` "" is any, also none. `scopes` are those in which the rule counts."""
+
+    role: str
+    scopes: frozenset[ScopeKind]
+    where: Where
+
+    def could(self, who: Principal) -> bool:
+        return who.scope in self.scopes and (not self.role or self.role in who.roles)
+
+    def holds(self, who: Principal, target: Target) -> bool:
+        if not self.could(who):
+            return False
+        match self.where:
+            case Where.ANYWHERE:
+                return True
+            case Where.DOMAIN:
+                return bool(who.domain) and target.domain == who.domain
+            case Where.PROJECT:
+                return bool(who.project) and target.project == who.project
+            case Where.SELF:
+                return bool(who.user) and target.user == who.user
+
+    def __str__(self) -> str:
+        """As a refusal and the documents say it."""
+        role = f"the role {self.role}" if self.role else "any token"
+        scopes = " or ".join(sorted(scope.value for scope in self.scopes))
+        scope = "" if self.scopes == _ANY else f" on a {scopes}"
+        return f"{role}{scope}" + ("" if self.where is Where.ANYWHERE else f" ({self.where.value})")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whose a thing is, as ids; "" where it is nobody's."""
+
+    domain: str = ""
+    project: str = ""
+    user: str = ""
+
+
+NOTHING = Target()
+
+_ANY = frozenset(ScopeKind)
+_P, _D, _S = frozenset({ScopeKind.PROJECT}), frozenset({ScopeKind.DOMAIN}), frozenset({ScopeKind.SYSTEM})
+
+ADMIN = Rule(ADMIN_ROLE, _P | _S, Where.ANYWHERE)
+SYSTEM_READER = Rule(READER_ROLE, _S, Where.ANYWHERE)
+DOMAIN_ADMIN = Rule(ADMIN_ROLE, _D, Where.DOMAIN)
+DOMAIN_MANAGER = Rule(MANAGER_ROLE, _D, Where.DOMAIN)
+DOMAIN_READER = Rule(READER_ROLE, _D, Where.DOMAIN)
+PROJECT_MANAGER = Rule(MANAGER_ROLE, _P, Where.PROJECT)
+PROJECT_MEMBER = Rule(MEMBER_ROLE, _P, Where.PROJECT)
+PROJECT_READER = Rule(READER_ROLE, _P, Where.PROJECT)
+SELF = Rule("", _ANY, Where.SELF)
+ANYONE = Rule("", _ANY, Where.ANYWHERE)
+
+# Rules, then the actions that they allow: the whole policy.
+_IDENTITY: tuple[tuple[tuple[Rule, ...], str], ...] = (
+    ((ADMIN, SYSTEM_READER, DOMAIN_READER), """
+        list_users get_group list_groups list_users_in_group check_user_in_group get_domain
+        list_role_assignments list_grants check_grant"""),
+    ((ADMIN, SYSTEM_READER, DOMAIN_READER, SELF), "get_user list_groups_for_user list_user_projects"),
+    ((ADMIN, SYSTEM_READER, DOMAIN_READER, PROJECT_READER), "get_project list_project_tags get_project_tag"),
+    ((ADMIN, SYSTEM_READER, DOMAIN_READER), "list_projects list_domains"),
+    ((ADMIN, DOMAIN_MANAGER), """
+        create_user update_user delete_user create_group update_group delete_group
+        add_user_to_group remove_user_from_group
+        create_project update_project delete_project
+        update_project_tags create_project_tag delete_project_tag
+        create_grant revoke_grant"""),
+    ((ADMIN,), """
+        create_domain update_domain delete_domain
+        create_role update_role delete_role create_implied_role delete_implied_role
+        create_domain_role update_domain_role delete_domain_role
+        create_system_grant revoke_system_grant
+        create_region update_region delete_region create_service update_service delete_service
+        create_endpoint update_endpoint delete_endpoint"""),
+    ((ADMIN, SYSTEM_READER), """
+        list_system_grants check_system_grant get_implied_role list_implied_roles list_role_inference_rules
+        get_domain_role list_domain_roles get_service list_services get_endpoint list_endpoints"""),
+    ((ADMIN, SYSTEM_READER, DOMAIN_MANAGER), "list_domain_visible_roles"),
+    ((ANYONE,), """
+        get_region list_regions get_role list_roles
+        get_auth_catalog get_auth_projects get_auth_domains get_auth_system"""),
+    ((ADMIN, SYSTEM_READER, SELF), """
+        get_application_credential list_application_credentials get_access_rule list_access_rules
+        get_credential list_credentials ec2_get_credential ec2_list_credentials validate_token"""),
+    ((ADMIN, SELF), """
+        delete_application_credential delete_access_rule update_credential delete_credential
+        create_credential ec2_create_credential ec2_delete_credential revoke_token"""),
+    ((SELF,), "create_application_credential"),
+)  # fmt: skip
+
+
+def _table() -> Mapping[str, tuple[Rule, ...]]:
+    found: dict[str, tuple[Rule, ...]] = {}
+    for service, lines in (("identity", _IDENTITY),):
+        for rules, actions in lines:
+            for word in actions.split():
+                action = f"{service}:{word}"
+                if action in found:
+                    raise ValueError(f"two lines of the policy for {action}")
+                found[action] = rules
+    return found
+
+
+POLICY: Mapping[str, tuple[Rule, ...]] = _table()
+
+
+def could(who: Principal, action: str) -> bool:
+    """True if `who` may do that to some target. KeyError for an action that the table does not have."""
+    return any(rule.could(who) for rule in POLICY[action])
+
+
+def may(who: Principal, action: str, target: Target = NOTHING) -> bool:
+    return any(rule.holds(who, target) for rule in POLICY[action])
+
+
+def anywhere(who: Principal, action: str) -> bool:
+    """True if `who` may do that to every target: then it may be told which ones there are not."""
+    return any(rule.where is Where.ANYWHERE and rule.could(who) for rule in POLICY[action])
+
+
+def require(who: Principal, action: str, target: Target = NOTHING) -> None:
+    """Raises Refused("forbidden"), which says what would have been enough."""
+    if not may(who, action, target):
+        raise forbidden(who, action)
+
+
+def forbidden(who: Principal, action: str) -> Refused:
+    wanted = "; or ".join(str(rule) for rule in POLICY[action])
+    held = ", ".join(sorted(who.roles)) or "no role"
+    scope = "no scope" if who.scope is ScopeKind.NONE else f"a {who.scope.value}'s scope"
+    return Refused("forbidden", f"{action} is not allowed: it needs {wanted}. This token has {held}, in {scope}")

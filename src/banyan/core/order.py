@@ -164,6 +164,7 @@ class Specification(msgspec.Struct, frozen=True, array_like=True):
 
     `needs` per resource class; `aggregates`: of each tuple a host must be in at least one (placement's
     member_of). `user_data` is base 64, as it came; it often holds passwords, so it is never shown.
+    `disk_config` ("MANUAL", "AUTO") and `scheduler_hints` are kept to be shown; `protect` as protocols §8.
     """
 
     name: str
@@ -183,6 +184,11 @@ class Specification(msgspec.Struct, frozen=True, array_like=True):
     availability_zone: str = ""
     aggregates: tuple[tuple[str, ...], ...] = ()
     hints: Hints = Hints()
+    description: str | None = None
+    hostname: str = ""
+    disk_config: str = "MANUAL"
+    protect: str = "none"
+    scheduler_hints: dict[str, str] = {}
 
     @property
     def shape(self) -> Shape:

@@ -1,0 +1,71 @@
+"""What surfaces may ask of a zone about servers. The whole tree answers; where a server lies is nobody's business.
+
+`who` is a Principal (a user, in one scope) or an operator's Caller. Every call authorises here, in the zone, never in
+the surface. A server that is not there, or not for the caller, is NotFound("no-server") that names it; one in a zone
+that can not be asked is Unreachable("member-unreachable"), and the outcome of a change is then not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from banyan.core.identity import Caller
+from banyan.core.order import Policy, Specification
+from banyan.core.principal import Principal
+from banyan.core.server import (
+    Action,
+    ActionRecord,
+    Arguments,
+    Change,
+    Created,
+    Level,
+    Server,
+    ServerPage,
+    ServerQuery,
+)
+
+Who = Principal | Caller
+
+
+class Servers(Protocol):
+    async def create(
+        self,
+        who: Who,
+        specification: Specification,
+        *,
+        least: int = 1,
+        most: int = 1,
+        policy: Policy = Policy.SPREAD,
+        retry_key: str = "",
+    ) -> Created:
+        """Between `least` and `most` servers in the project of `who`, claimed and durable when this returns; they are
+        built after it. Raises NoValidHost with the counts per reason, BadInput("bad-order"), Conflict("other-order")
+        (a retry key with other arguments), Refused("quota-exceeded")."""
+
+    async def show(self, who: Who, id: str) -> Server:
+        """With its user data. A deleted one is shown to nobody but operators."""
+
+    async def page(self, who: Who, query: ServerQuery) -> ServerPage:
+        """One page, merged over the tree. A principal sees its own project's, whatever the query says, unless
+        `every_project` and the policy allows that."""
+
+    async def act(self, who: Who, id: str, action: Action, arguments: Arguments | None = None) -> Server:
+        """The server as it is once the action is accepted (durable); what it needs of the rack is done after that.
+        The same action under the same request id again changes nothing. Raises Conflict("bad-state"), ("locked"),
+        ("busy"), NoValidHost (RESIZE, UNSHELVE, MIGRATE), Refused("not-offered") by a rack that cannot do it."""
+
+    async def change(self, who: Who, id: str, change: Change) -> Server:
+        """Raises Conflict("changed") if `if_revision` is not the server's, BadInput("bad-tags"), ("bad-metadata")."""
+
+    async def actions(self, who: Who, id: str) -> tuple[ActionRecord, ...]:
+        """The newest first; at most 1,000. Also of a server deleted in the last 7 days."""
+
+    async def console(self, who: Who, id: str, lines: int | None = None) -> str:
+        """The last `lines` of its console; None is all that there is. Raises Conflict("bad-state") before it runs."""
+
+    async def why(self, who: Who, id: str) -> tuple[Level, ...]:
+        """Of a server's id, an order's id or a request id: what each zone left out and chose, the topmost first."""
+
+    async def counts(self, who: Who) -> Mapping[str, int]:
+        """Use of the project of `who` in the whole tree: servers, vcpu, memory_mib, disk_gib."""

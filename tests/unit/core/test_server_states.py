@@ -1,0 +1,74 @@
+"""All pairs of state and action: a move, or a refusal that says what would be possible."""
+
+from __future__ import annotations
+
+import pytest
+
+from banyan.core.errors import Conflict
+from banyan.core.ids import RackCode, ZoneCode, guest_id
+from banyan.core.order import Specification
+from banyan.core.server import Action, PendingResize, Server, Task, VmState
+from banyan.core.server_states import ACTIONS, SERVER, TASKS, check
+from banyan.core.time import Wall
+
+SPEC = Specification("web", {"vcpu": 1})
+AT_ONCE = {Action.LOCK, Action.UNLOCK, Action.RESET}
+
+
+def server(state: VmState = VmState.ACTIVE, task: Task = Task.NONE, locked: bool = False) -> Server:
+    id = guest_id(1_800_000_000_000, RackCode(77), 5)
+    return Server(
+        id, ZoneCode(1), "p", "u", "web", RackCode(77), "h1", SPEC, Wall(1.0), Wall(1.0), state, task, locked=locked
+    )
+
+
+@pytest.mark.parametrize("state", VmState)
+@pytest.mark.parametrize("action", Action)
+def test_every_pair_is_a_move_or_a_refusal_that_helps(state: VmState, action: Action) -> None:
+    one = server(state)
+    if SERVER.allows(state, action):
+        assert check(one, action, operator=False) in VmState
+        return
+    with pytest.raises(Conflict) as refused:
+        check(one, action, operator=False)
+    assert refused.value.code == "bad-state"
+    assert one.id in refused.value.text
+    assert state in refused.value.text
+    assert all(possible in refused.value.text for possible in SERVER.allowed(state))
+
+
+@pytest.mark.parametrize("state", [state for state in VmState if state is not VmState.DELETED])
+@pytest.mark.parametrize("task", Task)
+def test_a_delete_is_never_refused(state: VmState, task: Task) -> None:
+    assert check(server(state, task), Action.DELETE, operator=False) is VmState.DELETED
+
+
+def test_every_action_but_those_done_at_once_has_a_task_of_its_own() -> None:
+    assert {*TASKS} == {*Action} - AT_ONCE
+    assert {*ACTIONS} == {*Task} - {Task.NONE}
+
+
+@pytest.mark.parametrize("task", [task for task in Task if task is not Task.NONE])
+def test_what_is_under_way_is_not_disturbed(task: Task) -> None:
+    for action in (Action.STOP, Action.REBUILD, Action.RESIZE, Action.SHELVE, Action.SNAPSHOT, Action.ATTACH):
+        with pytest.raises(Conflict) as refused:
+            check(server(VmState.ACTIVE, task), action, operator=True)
+        assert (refused.value.code, refused.value.transient) == ("busy", True)
+        assert task in refused.value.text
+
+
+def test_a_locked_server_obeys_operators_only() -> None:
+    locked = server(VmState.ACTIVE, locked=True)
+    with pytest.raises(Conflict) as refused:
+        check(locked, Action.DELETE, operator=False)
+    assert refused.value.code == "locked"
+    assert check(locked, Action.DELETE, operator=True) is VmState.DELETED
+    assert check(locked, Action.UNLOCK, operator=False) is VmState.ACTIVE
+
+
+def test_after_a_resize_it_is_what_it_was_before() -> None:
+    stopped = PendingResize(SPEC, "h0", "host-0", VmState.STOPPED, 1, Wall(1.0))
+    one = server(VmState.RESIZED)
+    one = Server(*[stopped if name == "resize" else getattr(one, name) for name in one.__struct_fields__])
+    assert check(one, Action.CONFIRM_RESIZE, operator=False) is VmState.STOPPED
+    assert check(one, Action.REVERT_RESIZE, operator=False) is VmState.STOPPED

@@ -126,10 +126,38 @@ _IDENTITY: tuple[tuple[tuple[Rule, ...], str], ...] = (
     ((SELF,), "create_application_credential"),
 )  # fmt: skip
 
+# What is asked of servers is server_ and core.server.Action; server_hosts is to see where they lie, server_place to say
+# it, server_unlock_any to undo another's lock.
+_COMPUTE: tuple[tuple[tuple[Rule, ...], str], ...] = (
+    ((PROJECT_MEMBER,), "server_create create_server_group"),
+    ((ADMIN, PROJECT_MEMBER), """
+        server_change server_delete server_start server_stop server_reboot server_reboot_hard server_rebuild
+        server_resize server_confirm_resize server_revert_resize server_pause server_unpause server_suspend
+        server_resume server_rescue server_unrescue server_shelve server_unshelve server_snapshot
+        server_set_password server_attach server_detach server_lock server_unlock server_console
+        delete_server_group"""),
+    ((ADMIN, PROJECT_READER), """
+        server_show server_list server_actions server_password
+        get_server_group list_server_groups get_flavor_extra_specs
+        get_limits get_quota_set get_usage"""),
+    ((ADMIN,), """
+        server_migrate server_offload server_reset server_list_all server_hosts server_place server_unlock_any
+        server_events list_all_server_groups
+        create_flavor update_flavor delete_flavor update_flavor_extra_specs
+        list_flavor_access add_flavor_access remove_flavor_access
+        update_quota_set delete_quota_set get_quota_class update_quota_class
+        create_aggregate update_aggregate delete_aggregate update_service"""),
+    ((ADMIN, SYSTEM_READER), """
+        list_usage get_limits_of_others list_services list_hypervisors get_hypervisor list_aggregates get_aggregate
+        list_migrations list_availability_zone_hosts"""),
+    ((ANYONE,), "list_flavors get_flavor list_availability_zones list_extensions get_quota_defaults"),
+    ((ADMIN, SELF), "list_keypairs get_keypair create_keypair delete_keypair"),
+)  # fmt: skip
+
 
 def _table() -> Mapping[str, tuple[Rule, ...]]:
     found: dict[str, tuple[Rule, ...]] = {}
-    for service, lines in (("identity", _IDENTITY),):
+    for service, lines in (("identity", _IDENTITY), ("compute", _COMPUTE)):
         for rules, actions in lines:
             for word in actions.split():
                 action = f"{service}:{word}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -17,6 +18,9 @@ from banyan.core.records import DriverUnavailable
 from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU, ResourceClass
 from banyan.core.share import OFFER_ALL, Share
 from banyan.drivers.sim import SimDriver, SimOptions
+from banyan.drivers.sim.driver import ROWS_IN_A_TURN
+from banyan.drivers.sim.fleet import Fleet
+from banyan.drivers.sim.script import Condition
 from tests.unit.drivers.fakes import START, StillClock, context
 
 
@@ -263,3 +267,50 @@ def test_whatever_is_scarce_no_host_is_oversold(scarce: str) -> None:
     for host in seen.hosts.values():
         assert all(amount.used <= amount.total for amount in host.amounts.values())
         assert host.amounts[ResourceClass(scarce)].free == 0
+
+
+class CountedFleet(Fleet):
+    """Counts the rows that it works out."""
+
+    rows = 0
+
+    def host(self, number: int, now: Condition) -> tuple[Host, int]:
+        host, guests = super().host(number, now)
+        self.rows += 1 + guests
+        return host, guests
+
+    def guests(self, number: int, offered: bool, now: Condition, started: float) -> Iterator[Guest]:
+        for guest in super().guests(number, offered, now, started):
+            self.rows += 1
+            yield guest
+
+
+@pytest.mark.parametrize(("hosts", "guests"), [(200, 12_000), (2_000, 0), (10, 2_500)])
+def test_few_rows_are_worked_out_between_two_turns_of_the_loop(hosts: int, guests: int) -> None:
+    """What a heartbeat waits for: a bounded number of rows, or one crowded host."""
+    driver = make(hosts=hosts, guests=guests)
+    fleet = driver._fleet = CountedFleet(SimOptions(hosts=hosts, guests=guests), "lab", OFFER_ALL)
+
+    async def story() -> int:
+        most = seen = 0
+        done = False
+
+        async def heartbeat() -> None:
+            nonlocal most, seen
+            while not done:
+                most, seen = max(most, fleet.rows - seen), fleet.rows
+                turned = asyncio.Event()
+                asyncio.get_running_loop().call_soon(turned.set)
+                await turned.wait()
+
+        beating = asyncio.ensure_future(heartbeat())
+        async for _ in driver.scan():
+            pass
+        done = True
+        await beating
+        return most
+
+    one_host = 1 + -(-guests // hosts)
+    # The heartbeat has a turn of its own for each of the scan's, or for each second one.
+    assert asyncio.run(story()) <= 2 * (ROWS_IN_A_TURN + one_host)
+    assert fleet.rows == hosts + 2 * guests

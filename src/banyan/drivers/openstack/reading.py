@@ -36,8 +36,9 @@ MOST_IMAGES = 10_000
 MOST_NETWORKS = 10_000
 MOST_PROJECTS = 50_000
 
-# Hosts are translated so many at a time, between two turns of the event loop (about 5 ms).
-HOSTS_AT_ONCE = 250
+# What there may be thousands of is translated off the event loop (`Asker.aside`). Hosts and servers, of which there are
+# most, so many at a time: the loop waits some milliseconds for a thread that computes, however long that would go on.
+ROWS_AT_ONCE = 250
 
 T = TypeVar("T")
 
@@ -103,10 +104,20 @@ class Reading:
             self.facts["not counted"] = _named(reading.strangers, "providers of no hypervisor")
         nothing = translate.Held()
         left = iter(hypervisors.values())
-        while some := list(islice(left, HOSTS_AT_ONCE)):
-            batch = tuple(translate.host(h, reading.held.get(h.id, nothing), around, self._order.share) for h in some)
+        while some := list(islice(left, ROWS_AT_ONCE)):
+            held = [reading.held.get(h.id, nothing) for h in some]
+            batch = await self._asker.aside(partial(self._translated, some, held, around))
             self._remember(some, batch)
             yield HostBatch(batch)
+
+    def _translated(
+        self,
+        hypervisors: Sequence[shapes.Hypervisor],
+        held: Sequence[translate.Held],
+        around: translate.Neighbourhood,
+    ) -> tuple[Host, ...]:
+        share = self._order.share
+        return tuple(translate.host(h, has, around, share) for h, has in zip(hypervisors, held, strict=True))
 
     def _remember(self, hypervisors: Sequence[shapes.Hypervisor], hosts: Sequence[Host]) -> None:
         for hypervisor, host in zip(hypervisors, hosts, strict=True):
@@ -180,8 +191,12 @@ class Reading:
         async for page in self._asker.pages(Service.COMPUTE, "/servers/detail", shapes.ServerPage, params):
             fresh = [server for server in page.servers if server.id not in before]
             before = {server.id for server in page.servers}
-            if fresh:
-                yield GuestBatch(tuple(map(self._guest, fresh)))
+            for start in range(0, len(fresh), ROWS_AT_ONCE):
+                some = fresh[start : start + ROWS_AT_ONCE]
+                yield GuestBatch(await self._asker.aside(partial(self._guests, some)))
+
+    def _guests(self, servers: Sequence[shapes.Server]) -> tuple[Guest, ...]:
+        return tuple(map(self._guest, servers))
 
     def _guest(self, server: shapes.Server) -> Guest:
         share = self._order.share
@@ -208,9 +223,10 @@ class Reading:
             listed = await self._asker.get(Service.IDENTITY, "/auth/projects", shapes.ProjectList)
         if listed.truncated:
             self.facts["projects"] = "cut by Keystone's own list_limit"
-        found = self._bounded("projects", sorted(listed.projects, key=lambda p: p.id), MOST_PROJECTS)
+        found = self._bounded("projects", await self._asker.aside(listed.by_id), MOST_PROJECTS)
         await self._limits([p.id for p in found])
-        return tuple(translate.project(p, self._memory.limits.get(p.id), share) for p in found)
+        limits = self._memory.limits
+        return await self._asker.aside(lambda: tuple(translate.project(p, limits.get(p.id), share) for p in found))
 
     async def _limits(self, projects: Sequence[str]) -> None:
         """Reads some projects' limits: Nova has a request for each, so those longest unread come first."""
@@ -240,8 +256,8 @@ class Reading:
             found.update((flavor.id, flavor) for flavor in page.flavors)
             if len(found) > MOST_FLAVORS:
                 break
-        bounded = self._bounded("flavors", list(found.values()), MOST_FLAVORS)
-        return tuple(translate.flavor(f, self._order.share) for f in bounded)
+        bounded, share = self._bounded("flavors", list(found.values()), MOST_FLAVORS), self._order.share
+        return await self._asker.aside(lambda: tuple(translate.flavor(f, share) for f in bounded))
 
     async def images(self) -> tuple[Image, ...]:
         found: dict[str, shapes.Image] = {}
@@ -250,11 +266,10 @@ class Reading:
                 found.update((image.id, image) for image in page.images)
                 if len(found) > MOST_IMAGES:
                     break
+            bounded = self._bounded("images", list(found.values()), MOST_IMAGES)
+            self._memory.images = await self._asker.aside(lambda: tuple(map(translate.image, bounded)))
         except DriverUnavailable as error:
             self._stale("images", error)
-            return self._memory.images
-        bounded = self._bounded("images", list(found.values()), MOST_IMAGES)
-        self._memory.images = tuple(map(translate.image, bounded))
         return self._memory.images
 
     async def networks(self) -> tuple[Network, ...]:
@@ -269,11 +284,10 @@ class Reading:
                 subnets.update((subnet.id, subnet) for subnet in part.subnets)
                 if len(subnets) > MOST_NETWORKS:
                     break
+            bounded = self._bounded("networks", list(found.values()), MOST_NETWORKS)
+            self._memory.networks = await self._asker.aside(partial(translate.networks, bounded, subnets.values()))
         except DriverUnavailable as error:
             self._stale("networks", error)
-            return self._memory.networks
-        bounded = self._bounded("networks", list(found.values()), MOST_NETWORKS)
-        self._memory.networks = translate.networks(bounded, subnets.values())
         return self._memory.networks
 
     def _stale(self, what: str, error: DriverUnavailable) -> None:

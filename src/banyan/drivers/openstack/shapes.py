@@ -293,10 +293,16 @@ class Project(msgspec.Struct, frozen=True):
 
 
 class ProjectList(msgspec.Struct, frozen=True):
-    """`truncated`: the cloud's own list_limit cut the list."""
+    """Each is a Project, decoded one by one: Keystone does not page. `truncated`: its own list_limit cut the list."""
 
-    projects: list[Project]
+    projects: list[msgspec.Raw]
     truncated: bool = False
+
+    def by_id(self) -> list[Project]:
+        return sorted(map(_PROJECT.decode, self.projects), key=lambda project: project.id)
+
+
+_PROJECT = msgspec.json.Decoder(Project)
 
 
 def _next(links: list[Link]) -> bool:

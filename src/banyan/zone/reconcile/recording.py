@@ -23,8 +23,10 @@ from banyan.placement.fold import Fold, GuestCounts
 
 # Rows read from the store at once: some milliseconds of the loop.
 PAGE = 1_000
-# Shapes counted between two turns of the loop: some milliseconds at 10,000 hosts.
-SHAPES_AT_ONCE = 50
+# Hosts that enter the columns between two turns of the loop, and shapes counted there: some milliseconds, the latter
+# at 10,000 hosts.
+HOSTS_AT_ONCE = 200
+SHAPES_AT_ONCE = 25
 
 Owned = Callable[[Unit], object]
 
@@ -68,7 +70,8 @@ class Recording:
     async def _flush(self) -> None:
         """Hosts before guests, as they came."""
         while self._new_hosts or self._new_guests:
-            hosts, self._new_hosts = self._new_hosts[: self._batch], self._new_hosts[self._batch :]
+            most = min(self._batch, HOSTS_AT_ONCE)
+            hosts, self._new_hosts = self._new_hosts[:most], self._new_hosts[most:]
             guests: list[Guest] = []
             if not self._new_hosts:
                 guests, self._new_guests = self._new_guests[: self._batch], self._new_guests[self._batch :]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -344,10 +346,13 @@ def test_a_probe_is_one_request(cloud: StandIn, make: Make) -> None:
     assert asyncio.run(probed()) == 1
 
 
-def test_batches_of_hosts_are_small(cloud: StandIn, make: Make) -> None:
+def test_batches_are_small(cloud: StandIn, make: Make) -> None:
     filled(cloud, hosts=600, servers=0)
-    sizes = [len(item.hosts) for item in scan(make()).items if isinstance(item, HostBatch)]
-    assert sizes == [250, 250, 100]
+    for number in range(1_300):
+        cloud.add_server(number)
+    items = scan(make()).items
+    assert [len(item.hosts) for item in items if isinstance(item, HostBatch)] == [250, 250, 100]
+    assert [len(item.guests) for item in items if isinstance(item, GuestBatch)] == [250, 250, 250, 250, 250, 50]
 
 
 def test_nothing_secret_is_told(cloud: StandIn, make: Make) -> None:
@@ -384,3 +389,25 @@ def test_wrong_options_are_refused_by_name(options: dict[str, object], word: str
 
 def test_nothing_is_opened_when_a_driver_is_made(tmp_path: Path) -> None:
     REGISTRATION.open({"cloud": "x", "clouds_file": str(tmp_path / "none.yaml")}, context())
+
+
+class Patterns(tuple[str, ...]):
+    """A share's patterns; which threads looked at them is kept in `by`, as each translated row is held against them."""
+
+    by: set[int]
+
+    def __iter__(self) -> Iterator[str]:
+        self.by.add(threading.get_ident())
+        return super().__iter__()
+
+
+def test_long_lists_are_translated_off_the_loop(cloud: StandIn, make: Make) -> None:
+    """A page of a thousand rows takes longer than a heartbeat may be late."""
+    filled(cloud, hosts=3, servers=5)
+    patterns = {name: Patterns(("*",)) for name in ("availability_zones", "hosts", "flavors", "projects")}
+    for one in patterns.values():
+        one.by = set()
+    result = scan(make(Share(**patterns)))
+    assert len(result.hosts) == 3 and len(result.guests) == 5 and result.end.flavors and result.end.projects
+    assert all(one.by for one in patterns.values())
+    assert [name for name, one in patterns.items() if threading.get_ident() in one.by] == []

@@ -1,155 +1,235 @@
-"""Many children under one parent over real sockets: joins per second, the parent's CPU and memory, bytes per child.
+"""Many children under one parent: joins per second, time to ready, the parent's CPU and memory, idle bytes, silence.
 
-The parent is `banyan serve`, a process of its own on SQLite; the children (argument: how many, 200 without) are whole
-zones with 10 simulated hosts each in this process, on memory stores, over real TLS and WebSocket. Reported beside: how
-long `banyan usage` takes right after all children went silent.
+The parent is `banyan serve`, a process of its own with an SQLite store. The children (argument: how many, 100 without)
+are whole zones with 10 simulated hosts each, as `serve` assembles them, each with a data folder and a TLS connection of
+its own; but many live in one process (bench/_hosting.py), as a thousand processes of 100 MiB do not fit everywhere.
+Three further children are processes of their own: they join first, one after the other, and tell how long a zone takes
+from its start to *ready*, and what an idle one keeps in memory. The others then all dial at the same instant.
+
+At last every child is stopped with SIGSTOP: how long `usage` takes from then on, and when it says that all are unknown.
 
     python -m bench.children 1000
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import resource
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from banyan.core.ports import RackSpec
-from banyan.core.time import Mono, Terms
-from banyan.core.zone import Mode
-from banyan.drivers.registry import Drivers, Registry
-from banyan.link.websocket_wire import WebSocketDialer
-from banyan.serve.assemble import Adapters, Assembled, assemble
-from banyan.serve.clock import SystemClock, SystemIds
-from banyan.store.inline import InlineStore, no_pause
-from banyan.zone.settings import ZoneSettings
+from bench._meters import cpu_of, memory_of, more_files, quantiles, tell, traffic_of
+from bench._zones import Asking
+from tests.wire.zones.processes import Cloud, Zone
 
-BANYAN = [sys.executable, "-m", "banyan.cli.main"]
 HOSTS = 10
-IDLE = 60.0
-TICKS = os.sysconf("SC_CLK_TCK")
+ALONE = 3
+PROCESSES = 4
+IDLE = 20.0
+PATIENCE = 900.0
+# How often usage is asked for while nobody below answers, seconds.
+LOOK = 0.25
 
 
-def port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+class Hosting:
+    """One process full of zones."""
+
+    def __init__(self, folder: Path, code_file: Path, first: int, count: int) -> None:
+        arguments = [str(folder), str(code_file), str(first), str(count), str(HOSTS)]
+        self.count = count
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bench._hosting", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def heard(self) -> dict[str, Any]:
+        """Its next word."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"a process of children ended with status {self.process.wait()}")
+        return dict(json.loads(line))
+
+    def go(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
 
 
-def cpu_of(pid: int) -> float:
-    """CPU seconds of a process so far, from /proc."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+def wait_ready(top: Zone, asking: Asking, zones: int) -> None:
+    end = time.monotonic() + PATIENCE
+    while (seen := asking.usage())["zones"]["ready"] < zones or seen["hosts"]["total"] < zones * HOSTS:
+        if time.monotonic() > end:
+            raise SystemExit(f"after {PATIENCE:g} s {seen['zones']} of {zones}:\n{top.tail()}")
+        time.sleep(0.5)
 
 
-def memory_of(pid: int) -> float:
-    """Resident MiB of a process."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    return 0.0
+def ready_at(asking: Asking) -> dict[str, float]:
+    """When each child became ready, as the parent's journal has it; seconds since 1970, both clocks being one."""
+    lines = asking.pages("/v1/journal?kind=child-ready")
+    return {str(line["target"]): datetime.fromisoformat(str(line["at"])).timestamp() for line in lines}
 
 
-def banyan(data: Path, *arguments: str) -> str:
-    done = subprocess.run([*BANYAN, *arguments, "--data", str(data)], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"banyan {' '.join(arguments)}: {done.stdout}{done.stderr}")
-    return done.stdout
+def one_by_one(cloud: Cloud, top: Zone, asking: Asking) -> dict[str, object]:
+    """Zones that are processes, each started when the one before is ready."""
+    took, memory = [], []
+    for number in range(ALONE):
+        zone = cloud.zone(f"alone-{number}", code=top.code(), hosts=HOSTS)
+        began = time.time()
+        zone.spawn()
+        wait_ready(top, asking, number + 1)
+        took.append(ready_at(asking)[zone.name] - began)
+    for zone in cloud.zones[1:]:
+        assert zone.process is not None
+        memory.append(memory_of(zone.process.pid))
+    return {
+        "alone_process_start_to_ready_s": quantiles(took),
+        "alone_process_mib": quantiles(memory, 1),
+    }
 
 
-async def child(number: int, code: str, clock: SystemClock, ids: SystemIds) -> tuple[Assembled, asyncio.Task[None]]:
-    settings = ZoneSettings(
-        name=f"child-{number:05}",
-        racks=(RackSpec("sim", "sim", {"hosts": HOSTS}),),
-        addresses=("127.0.0.1:1",),
-        mode=Mode.OBSERVE,
-        terms=Terms(),
-    )
-    adapters = Adapters(
-        InlineStore(ids, no_pause, rehearse=False),
-        clock,
-        ids,
-        Drivers(Registry.installed(), clock, ids),
-        WebSocketDialer(clock),
-    )
-    built = await assemble(settings, adapters)
-    await built.zone.accept_code(code)
-    return built, asyncio.create_task(built.zone.run(), name=f"zone {number}")
+def herd(top: Zone, asking: Asking, hostings: Sequence[Hosting], before: int) -> dict[str, object]:
+    """All at the same instant."""
+    assert top.process is not None
+    pid, count = top.process.pid, sum(hosting.count for hosting in hostings)
+    made = [hosting.heard()["kib_per_zone"] for hosting in hostings]
+    cpu, memory = cpu_of(pid), memory_of(pid)
+    theirs = sum(cpu_of(hosting.pid) for hosting in hostings)
+    for hosting in hostings:
+        hosting.go()
+    begun = {name: word["at"] for word in (hosting.heard() for hosting in hostings) for name in word["zones"]}
+    wait_ready(top, asking, before + count)
+    spent, theirs = cpu_of(pid) - cpu, sum(cpu_of(hosting.pid) for hosting in hostings) - theirs
+    ready = ready_at(asking)
+    took = [ready[name] - at for name, at in begun.items()]
+    last = max(ready[name] for name in begun) - min(begun.values())
+    return {
+        "children": count,
+        "hosts": count * HOSTS,
+        "joins_per_s": round(count / last, 1),
+        "herd_begun_to_ready_s": quantiles(took, 2),
+        "parent_cpu_ms_per_join": round(spent / count * 1000, 1),
+        "joins_per_parent_cpu_s": round(count / spent, 1),
+        "children_cpu_ms_per_join": round(theirs / count * 1000, 1),
+        "parent_mib_without_children": round(memory, 1),
+        "parent_kib_per_child": round((memory_of(pid) - memory) * 1024 / count, 1),
+        "hosted_zone_kib_made": quantiles(made, 1),
+        "hosted_zone_kib_running": round(sum(memory_of(h.pid) for h in hostings) * 1024 / count, 1),
+    }
 
 
-async def run(data: Path, code: str, count: int, parent: int) -> dict[str, object]:
-    clock, ids = SystemClock(), SystemIds()
-    found: dict[str, object] = {"children": count, "hosts": count * HOSTS}
-    before_cpu, before_memory = cpu_of(parent), memory_of(parent)
-    began = time.perf_counter()
-    zones = [await child(n, code, clock, ids) for n in range(count)]
-    found["children_made_s"] = round(time.perf_counter() - began, 1)
-    began = time.perf_counter()
-    usage: dict[str, dict[str, int]] = {}
-    while time.perf_counter() - began < 600:
-        usage = json.loads(await asyncio.to_thread(banyan, data, "usage", "--json"))
-        if usage["zones"]["ready"] == count and usage["hosts"]["total"] == count * HOSTS:
-            break
-        await clock.sleep_until(Mono(clock.now() + 1.0))
-    took = time.perf_counter() - began
-    found["ready"] = usage["zones"]["ready"]
-    found["last_ready_after_s"] = round(took, 1)
-    found["joins_per_s"] = round(count / (took + float(str(found["children_made_s"]))), 1)
-    found["parent_cpu_ms_per_join"] = round((cpu_of(parent) - before_cpu) / count * 1000, 2)
-    found["parent_kib_per_child"] = round((memory_of(parent) - before_memory) * 1024 / count, 1)
-    found["parent_mib_before"] = round(before_memory, 1)
-    cpu, began = cpu_of(parent), time.perf_counter()
-    sent = [up.runner.traffic() for built, _ in zones for up in built.zone.ups.values()]
-    await clock.sleep_until(Mono(clock.now() + IDLE))
-    seconds = time.perf_counter() - began
-    later = [up.runner.traffic() for built, _ in zones for up in built.zone.ups.values()]
-    frames = sum(b[0] + b[1] - a[0] - a[1] for a, b in zip(sent, later, strict=True))
-    found["parent_cpu_share_idle"] = round((cpu_of(parent) - cpu) / seconds, 3)
-    found["frame_kib_per_child_and_hour"] = round(frames / count / seconds * 3600 / 1024, 1)
-    for _, task in zones:
-        task.cancel()
-    await asyncio.gather(*(task for _, task in zones), return_exceptions=True)
-    return found
+def idle(top: Zone, hostings: Sequence[Hosting], children: int) -> dict[str, object]:
+    assert top.process is not None
+    pid = top.process.pid
+    time.sleep(30)  # what joining left to do is done
+    cpu, theirs, began = cpu_of(pid), sum(cpu_of(h.pid) for h in hostings), time.monotonic()
+    carried = traffic_of(top.link)
+    time.sleep(IDLE)
+    seconds = time.monotonic() - began
+    went = traffic_of(top.link).since(carried)
+    hours = seconds / 3600 * children
+    return {
+        "idle_s": round(seconds),
+        "parent_core_share_idle": round((cpu_of(pid) - cpu) / seconds, 4),
+        "hosted_zone_core_share_idle": round(
+            (sum(cpu_of(h.pid) for h in hostings) - theirs) / seconds / sum(h.count for h in hostings), 5
+        ),
+        "payload_kib_per_child_and_hour": round(went.payload / hours / 1024, 1),
+        "on_wire_kib_per_child_and_hour": round(went.on_wire / hours / 1024, 1),
+        "parent_mib_idle": round(memory_of(pid), 1),
+    }
+
+
+def silence(cloud: Cloud, top: Zone, asking: Asking, hostings: Sequence[Hosting], children: int) -> dict[str, object]:
+    """Every child is stopped: usage from then on, until all are lost, and after they go on."""
+    alone = cloud.zones[1:]
+    began = time.monotonic()
+    for hosting in hostings:
+        os.killpg(hosting.pid, signal.SIGSTOP)
+    for zone in alone:
+        zone.freeze()
+    first = time.monotonic()
+    asking.usage()
+    answered = time.monotonic() - first
+    command = time.monotonic()
+    top.usage()
+    command = time.monotonic() - command
+    taken: list[float] = []
+    suspect = lost = named = 0.0
+    while time.monotonic() - began < 120 and not (lost and named):
+        asked = time.monotonic()
+        seen = asking.usage()
+        now = time.monotonic()
+        taken.append((now - asked) * 1000)
+        if not suspect and seen["zones"]["suspect"] + seen["zones"]["lost"]:
+            suspect = now - began
+        if not lost and seen["zones"]["lost"] == children:
+            lost = now - began
+        if not named and seen["unknown"]["hosts"] == children * HOSTS and not seen["hosts"]["total"]:
+            named = now - began
+        time.sleep(LOOK)
+    for hosting in hostings:
+        os.killpg(hosting.pid, signal.SIGCONT)
+    for zone in alone:
+        zone.thaw()
+    began = time.monotonic()
+    while (seen := asking.usage())["zones"]["alive"] < children or seen["hosts"]["total"] < children * HOSTS:
+        if time.monotonic() - began > PATIENCE:
+            raise SystemExit(f"they did not all come back: {seen['zones']}")
+        time.sleep(LOOK)
+    return {
+        "stopped_first_usage_ms": round(answered * 1000, 2),
+        "stopped_first_usage_command_s": round(command, 2),
+        "stopped_usage_ms": quantiles(taken, 2),
+        "stopped_first_suspect_s": round(suspect, 1),
+        "stopped_all_lost_s": round(lost, 1),
+        "stopped_all_unknown_s": round(named, 1),
+        "all_alive_again_s": round(time.monotonic() - began, 1),
+    }
 
 
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * count + 500)), hard))
-    with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "top"
-        flags = [
-            "--listen-api",
-            f"127.0.0.1:{port()}",
-            "--listen-link",
-            f"127.0.0.1:{port()}",
-            "--log-level",
-            "warning",
-        ]
-        parent = subprocess.Popen([*BANYAN, "serve", "--data", str(data), "--name", "top", *flags])
-        try:
-            while not (data / "control.sock").exists():
-                time.sleep(0.1)
-            time.sleep(1.0)
-            idle = memory_of(parent.pid)
-            code = json.loads(banyan(data, "code", "create", "--uses", str(count), "--json"))["code"]
-            found = asyncio.run(run(data, code, count, parent.pid))
-            found["idle_zone_mib"] = round(idle, 1)
-            began = time.perf_counter()
-            usage = json.loads(banyan(data, "usage", "--json"))
-            found["usage_ms_all_children_gone"] = round((time.perf_counter() - began) * 1000)
-            found["usage_ready_then"] = usage["zones"]["ready"]
-            print(json.dumps(found, indent=2))
-        finally:
-            parent.send_signal(signal.SIGTERM)
-            parent.wait(30)
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    more_files(2 * count + 1_000)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="banyan-bench-")))
+        cloud = stack.enter_context(Cloud(folder, loaded=False))
+        top = cloud.zone("top", "--log-level", "warning").start()
+        code_file = folder / "herd.code"
+        code_file.write_text(top.code("--uses", str(count)))
+        asking = stack.enter_context(Asking(top.data))
+        found = one_by_one(cloud, top, asking)
+        hostings = []
+        for number in range(PROCESSES):
+            first, last = count * number // PROCESSES, count * (number + 1) // PROCESSES
+            if last > first:
+                hostings.append(Hosting(folder / "children", code_file, first, last - first))
+                stack.callback(hostings[-1].kill)
+        found |= herd(top, asking, hostings, ALONE)
+        children = ALONE + count
+        found |= idle(top, hostings, children)
+        found |= silence(cloud, top, asking, hostings, children)
+        tell(found)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        built = await _build(settings, stack, observer, clock)
+        built = await build(settings, stack, observer, clock)
         await _told(settings, built, join_code)
         listener = WebSocketListener(
             built.parent.serve,
@@ -140,7 +140,7 @@ async def _told(settings: Settings, built: Assembled, join_code: str | None) -> 
 
 async def _join(settings: Settings, join_code: str | None, patience: float) -> tuple[str, bool]:
     async with AsyncExitStack() as stack:
-        built = await _build(settings, stack)
+        built = await build(settings, stack)
         up = await _told(settings, built, join_code)
         if up is None:
             raise BadInput("bad-option", "joining needs a join code, or link.parent and link.parent_pin")
@@ -155,9 +155,10 @@ async def _join(settings: Settings, join_code: str | None, patience: float) -> t
         return up.side.row.path, before
 
 
-async def _build(
+async def build(
     settings: Settings, stack: AsyncExitStack, observer: Observer | None = None, given: Clock | None = None
 ) -> Assembled:
+    """The zone of these settings, with real adapters; `stack` closes what is opened. Nothing listens or runs yet."""
     clock, ids = given or SystemClock(), SystemIds()
     folder = credentials_folder()
     seal: Path | None = None

@@ -16,10 +16,10 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-from banyan.cli.main import BanyanError
 from banyan.cli.output import Screen
 from banyan.cli.serve import Setup
 from banyan.cli.target import read_secret
+from banyan.core.errors import BanyanError
 from banyan.serve.clock import SystemClock
 from banyan.serve.run import serve
 from banyan.store.store import Observer, Phase

@@ -16,7 +16,7 @@ import msgspec
 
 from banyan.core.errors import Conflict
 from banyan.core.ids import RackCode, ZoneCode
-from banyan.core.order import FlavorSnapshot, Ground, ImageSource, KeySnapshot, Specification
+from banyan.core.order import FlavorSnapshot, Ground, ImageSource, KeySnapshot, Placed, Specification
 from banyan.core.time import Wall
 
 MAX_PAGE = 1_000
@@ -160,7 +160,8 @@ class Server(msgspec.Struct, frozen=True, array_like=True):
     `wanted` is the state that was asked for last and that is kept up against what happens below. `move` is the move
     number (protocols §2); a (guest, move) names one copy. `revision` rises with each change. `index`: its place among
     the servers of its order. `unconfirmed`: claimed by a two-phase order; holds capacity, is not listed. `updated`
-    changes with what users see. `deleted_at` is set once it is gone; its row stays for 7 days.
+    changes with what users see. `deleted_at` is set once it is gone; its row stays for 7 days. `request`: the id of the
+    request that made it. `created` is the instant in its id, so that both give one order.
     """
 
     id: str
@@ -196,6 +197,12 @@ class Server(msgspec.Struct, frozen=True, array_like=True):
     index: int = 0
     progress: int = 0
     unconfirmed: bool = False
+    request: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """It has a place on its host, and of its resources what its specification needs."""
+        return bool(self.host) and self.state is not VmState.DELETED
 
 
 class Arguments(msgspec.Struct, frozen=True, array_like=True):
@@ -262,7 +269,8 @@ class EventRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ActionRecord(msgspec.Struct, frozen=True, array_like=True):
-    """What was asked of a server, by request id. `message` is "" unless it failed."""
+    """What was asked of a server, by request id. `message` is "" unless it failed. `arguments` are kept until it is
+    done, so that whoever restarts can go on; `number` is the server's revision that the action made."""
 
     server: str
     request: str
@@ -274,6 +282,8 @@ class ActionRecord(msgspec.Struct, frozen=True, array_like=True):
     updated: Wall
     message: str = ""
     events: tuple[EventRecord, ...] = ()
+    arguments: Arguments | None = None
+    number: int = 0
 
 
 class SortKey(StrEnum):
@@ -353,6 +363,20 @@ class ServerPage(msgspec.Struct, frozen=True, array_like=True):
     absent: tuple[str, ...] = ()
 
 
+class Holding(msgspec.Struct, frozen=True, array_like=True):
+    """`count` servers of one project, in one state, of one shape (Shape.key) on one host. `host` "": they hold nothing.
+    `kept`: the places that resizes will give up, or take back. `unconfirmed`: of two-phase orders."""
+
+    host: str
+    issuer: ZoneCode
+    project: str
+    state: VmState
+    shape: str
+    count: int
+    kept: bool = False
+    unconfirmed: bool = False
+
+
 class Made(msgspec.Struct, frozen=True, array_like=True):
     """One server that was ordered: where, and why there. `path`: of the zone whose row it is; `host`: the host's id."""
 
@@ -370,6 +394,28 @@ class Created(msgspec.Struct, frozen=True, array_like=True):
     order: str
     made: tuple[Made, ...]
     again: bool = False
+
+
+class OrderState(StrEnum):
+    """What a leaf keeps of an order. `CLAIMED` waits for its sender's word and never ends by time; `CANCELLED` refuses
+    the order for good, also one that comes only now."""
+
+    CLAIMED = "claimed"
+    CONFIRMED = "confirmed"
+    CANCELLED = "cancelled"
+
+
+class StoredOrder(msgspec.Struct, frozen=True, array_like=True):
+    """A leaf's row of one order. `digest`: of its arguments (core.order.arguments_digest); `level`: why there."""
+
+    id: str
+    state: OrderState
+    at: Wall
+    request: str
+    rack: RackCode
+    digest: bytes = b""
+    placed: tuple[Placed, ...] = ()
+    level: Level | None = None
 
 
 class Level(msgspec.Struct, frozen=True, array_like=True):

@@ -1,7 +1,7 @@
 """Many rows at once: one prepared statement on SQLite (executemany), one statement over arrays on PostgreSQL.
 
 Hosts and guests of a scan pass here, 1,000 at a time; SQLAlchemy's own executemany costs more than the
-insert itself. Only upserts by primary key; nothing here knows what the rows mean.
+insert itself. Only upserts and inserts by primary key; nothing here knows what the rows mean.
 """
 
 from __future__ import annotations
@@ -82,6 +82,28 @@ class BulkPut:
             unique = {row[: self._width]: row for row in rows}
             columns = tuple(list(column) for column in zip(*unique.values(), strict=True))
             connection.exec_driver_sql(self._postgresql, columns)
+
+
+class BulkInsert:
+    """Inserts rows given as tuples in the order of the table's columns; a row whose key is taken is left out."""
+
+    def __init__(self, table: Table) -> None:
+        names = [column.name for column in table.c]
+        quoted = ", ".join(f'"{name}"' for name in names)
+        marks = ", ".join("?" for _ in names)
+        arrays = ", ".join(f"%s::{_array(column.type)}[]" for column in table.c)
+        into = f"INSERT INTO {table.name} ({quoted})"
+        self._sqlite = f"{into} VALUES ({marks}) ON CONFLICT DO NOTHING"
+        self._postgresql = f"{into} SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"
+
+    def __call__(self, connection: Connection, rows: Sequence[tuple[object, ...]]) -> int:
+        """How many were inserted."""
+        if not rows:
+            return 0
+        if connection.dialect.name == "sqlite":
+            return connection.exec_driver_sql(self._sqlite, list(rows)).rowcount
+        columns = tuple(list(column) for column in zip(*rows, strict=True))
+        return connection.exec_driver_sql(self._postgresql, columns).rowcount
 
 
 class OfMany:

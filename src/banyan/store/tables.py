@@ -248,6 +248,92 @@ catalogue = Table(
 )
 
 codes = Table(
+# Ids grow with time, so new rows come at the end. `content` (what was ordered) and `user_data` seldom change; `life`
+# is the rest that is only read. Deleted rows stay for a while: the lists of those that live do not meet them.
+servers = Table(
+    "servers",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("issuer", Code, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("user", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("rack", Code, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("shape", Text, nullable=False),
+    Column("kept_host", Text, nullable=False),
+    Column("kept_shape", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("task", Text, nullable=False),
+    Column("power", Text, nullable=False),
+    Column("wanted", Text, nullable=False),
+    Column("locked", Boolean, nullable=False),
+    Column("unconfirmed", Boolean, nullable=False),
+    Column("flavor", Text, nullable=False),
+    Column("image", Text, nullable=False),
+    Column("availability_zone", Text, nullable=False),
+    Column("group_id", Text, nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("updated", Instant, nullable=False),
+    Column("launched", Instant),
+    Column("terminated", Instant),
+    Column("deleted_at", Instant),
+    Column("move", BigInteger, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("order_id", Text, nullable=False),
+    Column("place", BigInteger, nullable=False),
+    Column("progress", BigInteger, nullable=False),
+    Column("life", LargeBinary, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("user_data", Text, nullable=False),
+)
+_LIVES, _GONE = text("deleted_at IS NULL"), text("deleted_at IS NOT NULL")
+Index(
+    "servers_live",
+    servers.c.issuer,
+    servers.c.project,
+    servers.c.id,
+    sqlite_where=_LIVES,
+    postgresql_where=_LIVES,
+)
+Index("servers_gone", servers.c.deleted_at, servers.c.id, sqlite_where=_GONE, postgresql_where=_GONE)
+_BUSY = text("task <> ''")
+Index("servers_busy", servers.c.rack, servers.c.id, sqlite_where=_BUSY, postgresql_where=_BUSY)
+_GROUPED = text("group_id <> ''")
+Index(
+    "servers_group",
+    servers.c.issuer,
+    servers.c.group_id,
+    servers.c.host,
+    sqlite_where=_GROUPED,
+    postgresql_where=_GROUPED,
+)
+Index("servers_host", servers.c.host)
+
+server_actions = Table(
+    "server_actions",
+    metadata,
+    Column("server", Text, primary_key=True),
+    Column("request", Text, primary_key=True),
+    Column("started", Instant, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+orders = Table(
+    "orders",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("request", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Index("orders_at", "at"),
+    Index("orders_request", "request"),
+)
+_CLAIMED = text("state = 'claimed'")
+Index("orders_claimed", orders.c.id, sqlite_where=_CLAIMED, postgresql_where=_CLAIMED)
+
     "codes",
     metadata,
     Column("id", Text, primary_key=True),

@@ -1,0 +1,212 @@
+"""One page of servers: what a column can decide the database decides, the rest is looked at row by row.
+
+Ordered by the query's sort keys, then by id, descending: ids begin with the instant of creation, so that is "the
+newest first". A page goes on after the sort values of the last row that was looked at, not after a number of rows:
+what comes or goes meanwhile moves nothing. At most MAX_LOOKED_AT rows are looked at for one page.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Column, ColumnElement, Connection, Row, Select, Table, and_, false, func, or_, select
+
+from banyan.core.errors import BadInput
+from banyan.core.pattern import Pattern
+from banyan.core.server import Server, ServerPage, ServerQuery, Sort, SortKey
+from banyan.store.rows import page_limit
+
+MAX_LOOKED_AT = 20_000
+# Rows read at once when some are only found not to match when they are looked at.
+_STEP = 1_000
+
+
+class Pages:
+    """`columns`: those that are read; `record` makes a server of them."""
+
+    def __init__(self, table: Table, columns: Sequence[Column[Any]], record: Callable[[Row[Any]], Server]) -> None:
+        self._c = table.c
+        self._columns = list(columns)
+        self._record = record
+
+    def __call__(self, connection: Connection, query: ServerQuery) -> ServerPage:
+        """Raises BadInput: "bad-pattern", "bad-marker"."""
+        limit = page_limit(query.limit)
+        order = _order(query.sort)
+        fits = _judge(query)
+        values: Sequence[object] | None = _read(query.after, len(order))
+        conditions = self._conditions(query)
+        found: list[Server] = []
+        looked = 0
+        while True:
+            step = limit + 1 - len(found) if fits is None else min(max(_STEP, limit), MAX_LOOKED_AT)
+            statement = self._select(conditions, order, values).limit(step)
+            rows = connection.execute(statement).all()
+            for row in rows:
+                if len(found) == limit:
+                    return ServerPage(tuple(found), _written(values))
+                one = self._record(row)
+                values = self._values(row, order)
+                if fits is None or fits(one):
+                    found.append(one)
+            looked += len(rows)
+            if len(rows) < step:
+                return ServerPage(tuple(found))
+            if looked >= MAX_LOOKED_AT:
+                return ServerPage(tuple(found), _written(values))
+
+    def _select(
+        self, conditions: list[ColumnElement[bool]], order: Sequence[Sort], values: Sequence[object] | None
+    ) -> Select[Any]:
+        statement = select(*self._columns).where(*conditions)
+        if values is not None:
+            statement = statement.where(self._beyond(order, values))
+        return statement.order_by(
+            *(self._key(sort).desc() if sort.descending else self._key(sort).asc() for sort in order)
+        )
+
+    def _key(self, sort: Sort) -> ColumnElement[Any]:
+        # What was never launched sorts before all that was.
+        column = self._c[_COLUMNS[sort.key]]
+        return func.coalesce(column, 0.0) if sort.key is SortKey.LAUNCHED else column
+
+    def _beyond(self, order: Sequence[Sort], values: Sequence[object]) -> ColumnElement[bool]:
+        """Rows after these values: the first key beyond, or the same and the next beyond, and so on."""
+        ways: list[ColumnElement[bool]] = []
+        same: list[ColumnElement[bool]] = []
+        for sort, value in zip(order, values, strict=True):
+            key = self._key(sort)
+            ways.append(and_(*same, key < value if sort.descending else key > value))
+            same.append(key == value)
+        return or_(*ways)
+
+    def _values(self, row: Row[Any], order: Sequence[Sort]) -> list[object]:
+        found = [getattr(row, _COLUMNS[sort.key]) for sort in order]
+        return [0.0 if value is None else value for value in found]
+
+    def _conditions(self, query: ServerQuery) -> list[ColumnElement[bool]]:
+        c, q = self._c, query
+        wanted: list[ColumnElement[bool]] = [c.unconfirmed.is_(False)]
+        if not q.every_project:
+            wanted += [c.issuer == q.issuer, c.project == q.project] if q.project else [false()]
+        elif q.project:
+            wanted += [c.issuer == q.issuer, c.project == q.project]
+        if q.deleted:
+            wanted.append(c.deleted_at.is_not(None))
+        elif q.changed_since is None:
+            wanted.append(c.deleted_at.is_(None))
+        for column, value in (
+            (c.flavor, q.flavor),
+            (c.image, q.image),
+            (c.host, q.host),
+            (c.availability_zone, q.availability_zone),
+            (c.group_id, q.group),
+            (c.user, q.user),
+        ):
+            if value:
+                wanted.append(column == value)
+        if q.ids:
+            wanted.append(c.id.in_(q.ids))
+        if q.states:
+            wanted.append(c.state.in_([state.value for state in q.states]))
+        if q.tasks is not None:
+            wanted.append(c.task.in_([task.value for task in q.tasks]))
+        if q.changed_since is not None:
+            wanted.append(c.updated >= q.changed_since)
+        if q.changed_before is not None:
+            wanted.append(c.updated <= q.changed_before)
+        if q.locked is not None:
+            wanted.append(c.locked.is_(q.locked))
+        if q.power is not None:
+            wanted.append(c.power == q.power.value)
+        if q.launched is not None:
+            wanted.append(c.launched == q.launched)
+        return wanted
+
+
+_COLUMNS = {
+    SortKey.CREATED: "created",
+    SortKey.UPDATED: "updated",
+    SortKey.NAME: "name",
+    SortKey.STATE: "state",
+    SortKey.TASK: "task",
+    SortKey.HOST: "host",
+    SortKey.PROJECT: "project",
+    SortKey.USER: "user",
+    SortKey.ID: "id",
+    SortKey.LAUNCHED: "launched",
+    SortKey.FLAVOR: "flavor",
+    SortKey.IMAGE: "image",
+}
+
+
+def _order(sort: Sequence[Sort]) -> list[Sort]:
+    """The keys that decide, the id last. Creation and id give one order."""
+    order: list[Sort] = []
+    for one in sort:
+        key = SortKey.ID if one.key is SortKey.CREATED else one.key
+        if all(key is not before.key for before in order):
+            order.append(Sort(key, one.descending))
+        if key is SortKey.ID:
+            return order
+    return [*order, Sort(SortKey.ID)]
+
+
+def _written(values: Sequence[object] | None) -> str:
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(values)).rstrip(b"=").decode()
+
+
+def _read(after: str, keys: int) -> list[str | float] | None:
+    """Raises BadInput("bad-marker")."""
+    if not after:
+        return None
+    try:
+        values = msgspec.msgpack.decode(
+            base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)), type=list[str | float]
+        )
+    except (ValueError, msgspec.MsgspecError):
+        values = []
+    if len(values) != keys:
+        raise BadInput("bad-marker", "the marker must be that of the page before, with the same filters and order")
+    return values
+
+
+def _judge(query: ServerQuery) -> Callable[[Server], bool] | None:
+    """What no column decides; None if there is nothing of that."""
+    q = query
+    tests: list[Callable[[Server], bool]] = []
+    if q.name:
+        name = Pattern(q.name)
+        tests.append(lambda s: name.found_in(s.name))
+    if q.address:
+        address = Pattern(q.address)
+        tests.append(lambda s: any(address.found_in(a.address) for n in s.nics for a in n.addresses if a.version == 4))
+    if q.address6:
+        address6 = Pattern(q.address6)
+        tests.append(lambda s: any(address6.found_in(a.address) for n in s.nics for a in n.addresses if a.version == 6))
+    if q.hostname:
+        hostname = Pattern(q.hostname)
+        tests.append(lambda s: hostname.found_in(s.hostname))
+    if q.description:
+        description = Pattern(q.description)
+        tests.append(lambda s: description.found_in(s.description or ""))
+    if q.key_name:
+        tests.append(lambda s: s.spec.key is not None and s.spec.key.name == q.key_name)
+    if q.config_drive is not None:
+        tests.append(lambda s: s.spec.config_drive == q.config_drive)
+    if q.tags:
+        tests.append(lambda s: set(q.tags).issubset(s.spec.tags))
+    if q.tags_any:
+        tests.append(lambda s: not set(q.tags_any).isdisjoint(s.spec.tags))
+    if q.not_tags:
+        tests.append(lambda s: not set(q.not_tags).issubset(s.spec.tags))
+    if q.not_tags_any:
+        tests.append(lambda s: set(q.not_tags_any).isdisjoint(s.spec.tags))
+    if q.metadata:
+        tests.append(lambda s: all(s.spec.metadata.get(key) == value for key, value in q.metadata.items()))
+    if not tests:
+        return None
+    return lambda server: all(test(server) for test in tests)

@@ -1,0 +1,72 @@
+"""Patterns of strangers: what Python's own would find, in bounded time, and refusals that say what is wrong."""
+
+from __future__ import annotations
+
+import re
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from banyan.core.errors import BadInput
+from banyan.core.pattern import MAX_PATTERN, Pattern
+
+# What the judge takes for one way of writing a pattern and we for another is left out: it is few.
+ATOMS = ["a", "b", "ab", ".", "[ab]", "[^a]", "[a-c]", "\\.", "\\d", "\\w", "\\S", "^", "$", "(a|b)", "(?:ab|c)", "-"]
+TIMES = ["", "", "", "*", "+", "?", "{2}", "{1,2}", "{0,1}", "{2,}", "*?", "{0}"]
+
+
+@st.composite
+def patterns(draw: st.DrawFn, depth: int = 2) -> str:
+    parts = []
+    for _ in range(draw(st.integers(1, 4))):
+        atom = draw(st.sampled_from(ATOMS))
+        if depth and draw(st.booleans()):
+            atom = f"({draw(patterns(depth=depth - 1))})"
+        parts.append(atom if atom in ("^", "$") else atom + draw(st.sampled_from(TIMES)) if len(atom) != 2 else atom)
+    text = "".join(parts)
+    return f"{text}|{draw(patterns(depth=0))}" if depth and draw(st.booleans()) else text
+
+
+@given(patterns(), st.text("abc.d1- ", max_size=12))
+def test_it_finds_what_the_standard_library_finds(pattern: str, text: str) -> None:
+    assert Pattern(pattern).found_in(text) == bool(re.search(pattern, text)), pattern
+
+
+def test_names_with_nothing_special_are_looked_for_as_they_are() -> None:
+    assert Pattern("web server-1 ü").found_in("my web server-1 ünder")
+    assert not Pattern("Web").found_in("web")
+    assert Pattern("").found_in("anything")
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(a*)*b", "(.*)*x", "(a?){30}a{30}$"])
+def test_no_pattern_takes_long(pattern: str) -> None:
+    began = perf_counter()
+    Pattern(pattern).found_in("a" * 255 + "!")
+    assert perf_counter() - began < 1.0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        ("(a", "not closed"),
+        ("a)", "closes nothing"),
+        ("[a", "not closed"),
+        ("*a", "repeats nothing"),
+        ("(?=a)", "only plain groups"),
+        (r"(a)\1", "not known"),
+        ("a{1000}", "up to 999"),
+        ("a{3,2}", "rises"),
+        ("((a{99}){99})", "too large"),
+        ("[z-a]", "is empty"),
+        ("a\\", "followed by something"),
+        ("(" * 40 + ")" * 40, "too deeply"),
+        ("a" * (MAX_PATTERN + 1), "at most 255"),
+    ],
+)
+def test_what_it_cannot_match_is_refused_by_name(pattern: str, says: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        Pattern(pattern)
+    assert refused.value.code == "bad-pattern"
+    assert says in refused.value.text

@@ -5,9 +5,10 @@ Each tests/teeth/NAME.patch begins with two lines, then a unified diff from the 
     # fault: what a careless change would do
     # tests: tests/unit/room/test_it.py -k the_one_that_guards_it
 
-The files of tests that are named run once in a scratch copy of the tree as it is: they must be green. Then each fault
-is applied to a copy and its tests run: red is a kill, green a survivor. Survivors, patches that no longer
-apply, and tests that do not run at all end with status 1.
+The files of tests that are named run once in a scratch copy of the tree as it is: they must be green; a single test
+that is named (`tests/scenario/test_plays.py::test_play[join]`) runs without the rest of its file. Then each fault is
+applied to a copy and its tests run: red is a kill, green a survivor. Survivors, patches that no longer apply, and
+tests that do not run at all end with status 1.
 """
 
 from __future__ import annotations
@@ -43,7 +44,12 @@ class Fault:
     @property
     def files(self) -> tuple[str, ...]:
         """The files (or folders) of tests, without what selects in them."""
-        return tuple(argument.partition("::")[0] for argument in self.tests if argument.startswith("tests/"))
+        return tuple(argument.partition("::")[0] for argument in self.named)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Files, folders and single tests, as they are named."""
+        return tuple(argument for argument in self.tests if argument.startswith("tests/"))
 
 
 def read(path: Path) -> Fault:
@@ -144,7 +150,7 @@ def main(arguments: list[str]) -> int:
                 trees.put(tree)
 
         tree = trees.get()
-        status, output = run(tree, sorted({name for fault in faults for name in fault.files}))
+        status, output = run(tree, sorted({name for fault in faults for name in fault.named}))
         trees.put(tree)
         if status != 0:
             print(f"teeth: the tests are not green without any fault (status {status}):\n{output[-3000:]}")

@@ -105,10 +105,23 @@ class Admitted(msgspec.Struct, frozen=True, array_like=True, tag=5):
     quarantined: bool = False
 
 
+class EpochProof(msgspec.Struct, frozen=True, array_like=True):
+    """A parent's word to itself, kept by the child: "I granted this child that epoch" (trust/epochs.py).
+
+    `authority`: the public key (Ed25519, 32 bytes) of the CA that signed it.
+    """
+
+    epoch: int
+    authority: bytes
+    signature: bytes
+
+
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag=6):
     """A child opens a session. `mark`: last acknowledged; `next_mark`: stored before this was sent (§8).
 
-    `renew` rides along when the certificate is past two thirds of its life, or over.
+    `epoch`: the highest that it was granted, `proof` what the parent signed of it. `crosses`: certificates (DER) from
+    the CA that signed to the one that the parent shows now, if they differ. `renew` rides along when the certificate
+    is past two thirds of its life, or over.
     """
 
     code: ZoneCode
@@ -120,6 +133,8 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag=6):
     offers: Generations
     renew: Renew | None = None
     path_codes: tuple[ZoneCode, ...] = ()
+    proof: EpochProof | None = None
+    crosses: tuple[bytes, ...] = ()
 
 
 class Grant(msgspec.Struct, frozen=True, array_like=True):
@@ -136,6 +151,7 @@ class HelloAck(msgspec.Struct, frozen=True, array_like=True, tag=7):
 
     `read_only`: the child was rolled back (§8): connected, no lease, until a person decides.
     `ancestors`: codes of the zones above, the parent first, for the child's own loop check.
+    `proof`: of the grant's epoch, to be kept and shown in the next hello.
     """
 
     grant: Grant
@@ -146,6 +162,7 @@ class HelloAck(msgspec.Struct, frozen=True, array_like=True, tag=7):
     certificate: bytes = b""
     ancestors: tuple[ZoneCode, ...] = ()
     max_frame: int = MAX_FRAME
+    proof: EpochProof | None = None
 
 
 class DigestPart(msgspec.Struct, frozen=True, array_like=True):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from banyan.core.ids import ZoneCode
+from banyan.core.messages import EpochProof
 from banyan.core.time import Mono, Wall
 from banyan.core.transitions import Move, Table
 
@@ -190,7 +191,8 @@ class Uplink:
 
     `pin` is SHA-256 of the parent's CA public key. `bundle` are CA certificates (DER) that lead from
     the pin to its present CA. `parent_code` is None until the first welcome. `known_epoch` is the
-    highest epoch seen. `mark` was acknowledged; `next_mark` was stored before the session that sends it.
+    highest epoch seen, `proof` what the parent signed of it (trust/epochs.py). `mark` was acknowledged;
+    `next_mark` was stored before the session that sends it.
     """
 
     id: int
@@ -204,6 +206,7 @@ class Uplink:
     certificate: bytes = b""
     bundle: tuple[bytes, ...] = ()
     known_epoch: int = 0
+    proof: EpochProof | None = None
     mark: bytes = b""
     next_mark: bytes = b""
     joined_at: Wall | None = None

@@ -27,6 +27,7 @@ from banyan.core.messages import (
     Bye,
     CallerInfo,
     Enrol,
+    EpochProof,
     Generations,
     Grant,
     Greet,
@@ -212,6 +213,12 @@ def _grant(value: Grant) -> None:
     _number(value.epoch, MAX_NUMBER, "epoch")
 
 
+def _epoch_proof(value: EpochProof) -> None:
+    _number(value.epoch, MAX_NUMBER, "a proved epoch")
+    _exact(value.authority, KEY, "the key of a proof")
+    _exact(value.signature, SIGNATURE, "the signature of a proof")
+
+
 def _greet(m: Greet) -> None:
     _number(m.floor, MAX_NUMBER, "floor")
     _number(m.ceiling, MAX_NUMBER, "ceiling")
@@ -269,6 +276,9 @@ def _hello(m: Hello) -> None:
     if m.renew is not None:
         _renew(m.renew)
     _codes(m.path_codes, "path_codes")
+    if m.proof is not None:
+        _epoch_proof(m.proof)
+    _certificates(m.crosses, "crosses")
 
 
 def _hello_ack(m: HelloAck) -> None:
@@ -280,6 +290,8 @@ def _hello_ack(m: HelloAck) -> None:
     _codes(m.ancestors, "ancestors")
     if not MAX_STRANGER_FRAME <= m.max_frame <= MAX_NUMBER:
         raise _bad(f"max_frame is at least {MAX_STRANGER_FRAME}")
+    if m.proof is not None:
+        _epoch_proof(m.proof)
 
 
 def _report(m: Report) -> None:

@@ -7,12 +7,13 @@ link's own codec; so what they send is well formed and must be refused for what 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from banyan.core.digest import counter
 from banyan.core.lineage import Delta, Row
-from banyan.core.messages import Message, Report
+from banyan.core.messages import Hello, Message, Report
 from banyan.link import codec
 from banyan.simulate.faults import Tamper
 from banyan.simulate.ids import stream
@@ -20,6 +21,7 @@ from banyan.simulate.script import ScriptError, Step
 from banyan.simulate.site import Site
 from banyan.simulate.world import World
 
+M = TypeVar("M", bound=Message)
 Maker = Callable[[World, Site, Step], Tamper]
 
 
@@ -113,20 +115,24 @@ def _oversize(world: World, site: Site, step: Step) -> Tamper:
     return tamper
 
 
-def _reports(change: Callable[[Report], Report]) -> Tamper:
-    """Changes every Report in a frame; a frame with anything that cannot be read passes as it is."""
+def _words(kind: type[M], change: Callable[[M], M]) -> Tamper:
+    """Changes every message of that kind in a frame; a frame with anything that cannot be read passes as it is."""
 
     def tamper(frame: bytes) -> Sequence[bytes]:
         try:
             messages = codec.decode(frame, codec.SESSION).messages
-        except Exception:  # noqa: BLE001 - an opening or foreign frame is none of our business
+        except Exception:  # noqa: BLE001 - a foreign frame is none of our business
             return (frame,)
-        if not any(isinstance(message, Report) for message in messages):
+        if not any(isinstance(message, kind) for message in messages):
             return (frame,)
-        changed: list[Message] = [change(m) if isinstance(m, Report) else m for m in messages]
+        changed = [change(message) if isinstance(message, kind) else message for message in messages]
         return (codec.join([codec.encode(message) for message in changed]),)
 
     return tamper
+
+
+def _reports(change: Callable[[Report], Report]) -> Tamper:
+    return _words(Report, change)
 
 
 def _oversell(world: World, site: Site, step: Step) -> Tamper:
@@ -196,6 +202,17 @@ def _forge(world: World, site: Site, step: Step) -> Tamper:
     return _reports(change)
 
 
+def _boast(world: World, site: Site, step: Step) -> Tamper:
+    """Its hellos claim an epoch that is higher by `by` than the one they prove."""
+    by = int(step.setting("by") or "1000")
+    return _words(Hello, lambda hello: msgspec.structs.replace(hello, epoch=hello.epoch + by))
+
+
+def _unproved(world: World, site: Site, step: Step) -> Tamper:
+    """Its hellos prove no epoch, as those of the version before."""
+    return _words(Hello, lambda hello: msgspec.structs.replace(hello, proof=None, crosses=()))
+
+
 def _with_rows(delta: Delta, rows: tuple[Row, ...]) -> Delta:
     return msgspec.structs.replace(delta, rows=rows)
 
@@ -211,4 +228,6 @@ MISCHIEF: dict[str, Maker] = {
     "negative": _negative,
     "foreign": _foreign,
     "forge": _forge,
+    "boast": _boast,
+    "unproved": _unproved,
 }

@@ -86,6 +86,7 @@ uplinks = Table(
     Column("certificate", LargeBinary, nullable=False),
     Column("bundle", Text, nullable=False),
     Column("known_epoch", BigInteger, nullable=False),
+    Column("proof", Text, nullable=False),
     Column("mark", LargeBinary, nullable=False),
     Column("next_mark", LargeBinary, nullable=False),
     Column("joined_at", Instant),
@@ -247,7 +248,6 @@ catalogue = Table(
     sqlite_with_rowid=False,
 )
 
-codes = Table(
 # Ids grow with time, so new rows come at the end. `content` (what was ordered) and `user_data` seldom change; `life`
 # is the rest that is only read. Deleted rows stay for a while: the lists of those that live do not meet them.
 servers = Table(
@@ -334,6 +334,7 @@ orders = Table(
 _CLAIMED = text("state = 'claimed'")
 Index("orders_claimed", orders.c.id, sqlite_where=_CLAIMED, postgresql_where=_CLAIMED)
 
+codes = Table(
     "codes",
     metadata,
     Column("id", Text, primary_key=True),

@@ -101,7 +101,7 @@ def verify_parent(
             "the parent's welcome is not for the certificate that it showed in TLS; something stands between",
         )
     certificate = read(leaf, "parent's certificate")
-    authorities = _authorities([*welcome.chain[1:], *welcome.bundle, *bundle])
+    authorities = read_authorities([*welcome.chain[1:], *welcome.bundle, *bundle])
     ca = _server_authority(certificate, authorities)
     path = _path(ca, authorities, pin)
     if ca.zone is None or welcome.code != ca.zone or (code is not None and code != ca.zone):
@@ -136,14 +136,17 @@ def new_pins(proof: ParentProof, welcome: Welcome, bundle: Sequence[bytes] = ())
     and not over. That by which the present CA signed the last one leads back, should the parent be restored.
     """
     kept = {proof.authority: None}
-    for certificate in _authorities([*welcome.chain[1:], *welcome.bundle, *bundle]):
+    for certificate in read_authorities([*welcome.chain[1:], *welcome.bundle, *bundle]):
         if certificate.zone == proof.code and certificate.not_after > proof.now:
             kept[certificate.der] = None
     return Pins(proof.fingerprint, tuple(kept)[:MAX_CERTIFICATES])
 
 
-def _authorities(ders: Sequence[bytes]) -> list[Certificate]:
-    """The CA certificates among `ders`, each once, with one zone in both names, signed by a key among them."""
+def read_authorities(ders: Sequence[bytes]) -> list[Certificate]:
+    """The CA certificates among `ders`, each once, with one zone in both names, signed by a key among them.
+
+    Raises BadInput("bad-certificate").
+    """
     unique = list(dict.fromkeys(ders))
     if len(unique) > 3 * MAX_CERTIFICATES:
         raise BadInput("bad-certificate", f"at most {3 * MAX_CERTIFICATES} certificates are read, got {len(unique)}")
@@ -188,25 +191,38 @@ def _server_authority(leaf: Certificate, authorities: Sequence[Certificate]) -> 
 
 def _path(ca: Certificate, authorities: Sequence[Certificate], pin: bytes) -> list[Certificate]:
     """Cross certificates from the CA's key to the pinned key, by the shortest way."""
-    routes: dict[bytes, list[Certificate]] = {ca.fingerprint: []}
-    edge = [ca.fingerprint]
+    found = route(ca.fingerprint, ca.zone, authorities, pin)
+    if found is None:
+        raise Refused(
+            "wrong-pin",
+            f"expected a parent whose CA is {short(pin)} (the join code or an earlier session said so), "
+            f"got CA {short(ca.fingerprint)}. Nothing was told to it. If the address is right, the parent was "
+            "reinstalled or its CA replaced after a leak: `banyan leave --apply` here, if this zone had joined, and "
+            "join again with a new code",
+        )
+    return found
+
+
+def route(
+    start: bytes, zone: ZoneCode | None, authorities: Sequence[Certificate], end: bytes
+) -> list[Certificate] | None:
+    """Certificates of CAs of `zone` from the key `start` to the key `end`, each signed by the next one's key.
+
+    By the shortest way; None if there is none of at most MAX_PATH. Times are for the caller to judge.
+    """
+    routes: dict[bytes, list[Certificate]] = {start: []}
+    edge = [start]
     for _ in range(MAX_PATH):
-        if pin in routes:
-            return routes[pin]
+        if end in routes:
+            return routes[end]
         reached = []
         # The longest-lived first: of two that join the same CAs, the one that is not over must win.
         for cross in sorted(authorities, key=lambda c: (-c.not_after, c.der)):
-            if cross.fingerprint in edge and cross.issuer not in routes and cross.zone == ca.zone:
+            if cross.fingerprint in edge and cross.issuer not in routes and cross.zone == zone:
                 routes[cross.issuer] = [*routes[cross.fingerprint], cross]
                 reached.append(cross.issuer)
         edge = reached
-    raise Refused(
-        "wrong-pin",
-        f"expected a parent whose CA is {short(pin)} (the join code or an earlier session said so), "
-        f"got CA {short(ca.fingerprint)}. Nothing was told to it. If the address is right, the parent was "
-        "reinstalled or its CA replaced after a leak: `banyan leave --apply` here, if this zone had joined, and "
-        "join again with a new code",
-    )
+    return None
 
 
 def _valid_at(certificate: Certificate, now: Wall, what: str, over: str, remedy: str) -> None:
@@ -277,7 +293,7 @@ def verify_child(leaf: bytes, authorities: Iterable[AuthorityRow], now: Wall) ->
             "a zone that has not joined asks with a join code",
         )
     row = next((row for row in authorities if row.fingerprint == certificate.issuer), None)
-    ca = _own_authority(row.certificate) if row is not None else None
+    ca = own_authority(row.certificate) if row is not None else None
     if row is None or ca is None or not certificate.signed_by(ca.public):
         raise Refused(
             "unknown-authority",
@@ -311,8 +327,8 @@ def verify_child(leaf: bytes, authorities: Iterable[AuthorityRow], now: Wall) ->
 
 
 @lru_cache(maxsize=64)
-def _own_authority(der: bytes) -> Certificate:
-    """Read once, not at each of a thousand sessions."""
+def own_authority(der: bytes) -> Certificate:
+    """A CA certificate of our own; read once, not at each of a thousand sessions."""
     return read(der, "CA certificate")
 
 

@@ -20,6 +20,7 @@ from banyan.core.secret import Secret
 from banyan.core.time import BUILD_DATE, LEASE_DRIFT, Mono, TimeBasis, Wall
 from banyan.trust import keys
 from banyan.trust.authority import CA_LIFE, SERIAL_SIZE, Issuer, ca_certificate
+from banyan.trust.certificate import read
 from banyan.zone.firm import firm
 
 IDENTITY_KEY = "zone"
@@ -133,6 +134,17 @@ class Own:
         """What signs certificates for our controllers and children now."""
         return Issuer(self.code, self.authority.seed)
 
+    def issuer_of(self, leaf: bytes | None) -> Issuer:
+        """The CA that signed a server certificate of ours, which a wire still shows after a change of the CA.
+
+        The present one if that leaked, or where `leaf` is None.
+        """
+        by = None if leaf is None else read(leaf, "own certificate").issuer
+        for one in self.authorities:
+            if one.row.fingerprint == by and not one.row.leaked:
+                return Issuer(self.code, one.seed)
+        return self.issuer
+
     def serial(self) -> bytes:
         return self._ids.token(SERIAL_SIZE)
 
@@ -206,20 +218,33 @@ class Own:
             self.authorities = [adopted.authority]
 
     async def raise_epoch(self, reason: str) -> None:
-        """After meeting a higher epoch than ours: we are the restored one (protocols §8, marks)."""
+        """After meeting a higher epoch than ours: we are the restored one (protocols §8, marks).
+
+        Once, however many children tell it in one moment: later ones find it done.
+        """
         now = self.wall()
         event = self.event("zone-rolled-back", self.name, reason)
-        await self._change("zone.rolled-back", lambda row: replace(row, epoch=row.epoch + 1, restored_at=now), event)
+
+        def risen(row: Self) -> Self | None:
+            return None if row.restored_at is not None else replace(row, epoch=row.epoch + 1, restored_at=now)
+
+        await self._change("zone.rolled-back", risen, event)
 
     async def release(self, caller: Caller) -> None:
         event = self.event("zone-released", self.name, "may decide again", caller)
         await self._change("zone.released", lambda row: replace(row, restored_at=None), event)
 
-    async def _change(self, name: str, new: Callable[[Self], Self], event: Event | None = None) -> None:
-        """Changes the row that the unit reads, one change at a time, then memory: no change undoes another."""
+    async def _change(self, name: str, new: Callable[[Self], Self | None], event: Event | None = None) -> None:
+        """Changes the row that the unit reads, one change at a time, then memory: no change undoes another.
+
+        Where `new` gives None nothing is to be changed, and nothing is written.
+        """
 
         def work(unit: Unit) -> Self:
-            row = new(unit.self_.get() or self.row)
+            held = unit.self_.get() or self.row
+            row = new(held)
+            if row is None:
+                return held
             unit.self_.put(row)
             if event is not None:
                 self.write(unit, event)

@@ -18,6 +18,7 @@ from banyan.core.messages import (
     BeatAck,
     CallerInfo,
     Enrol,
+    EpochProof,
     Evidence,
     Generations,
     Grant,
@@ -52,6 +53,8 @@ class FakeChild:
     budgets: list[int] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     peer: Peer | None = None
+    proof: EpochProof | None = None
+    crosses: tuple[bytes, ...] = ()
     refuse: BanyanError | None = None
     to_report: list[Report] = field(default_factory=list)
     to_renew: list[Renew] = field(default_factory=list)
@@ -85,7 +88,8 @@ class FakeChild:
             raise self.refuse
         if self.purpose == "enrol":
             return Enrol(Evidence("test", b"proof"), self.code, "east", bytes(32), bytes(64))
-        return Hello(self.code, "0", "boot", 1, b"", b"mark", Generations())
+        epoch = 1 if self.proof is None else self.proof.epoch
+        return Hello(self.code, "0", "boot", epoch, b"", b"mark", Generations(), proof=self.proof, crosses=self.crosses)
 
     async def admitted(self, admitted: Admitted, peer: Peer) -> None:
         self._note("admitted")
@@ -94,6 +98,7 @@ class FakeChild:
         self._note("refused")
 
     async def established(self, ack: HelloAck, sent_at: Mono) -> None:
+        self.proof = ack.proof
         self._note("established")
 
     async def report(self, seq: int, known: Generations, budget: int) -> Report | Beat:
@@ -155,6 +160,7 @@ class FakeParent:
     refuse: dict[str, BanyanError] = field(default_factory=dict)
     hang: set[str] = field(default_factory=set)
     acks: list[Ack] = field(default_factory=list)
+    proof: EpochProof | None = None
 
     def _note(self, what: str) -> None:
         self.said.append(what)
@@ -192,7 +198,7 @@ class FakeParent:
         await self._step("hello")
         self.hellos.append(hello)
         self.sessions.append(session)
-        return HelloAck(self.grant(), Generations(), "east", "top/east")
+        return HelloAck(self.grant(), Generations(), "east", "top/east", proof=self.proof)
 
     async def reported(self, session: ParentSession, report: Report | Beat) -> Ack | BeatAck:
         self.reports.append(report)

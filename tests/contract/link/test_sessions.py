@@ -12,11 +12,13 @@ from banyan.core.lineage import Delta
 from banyan.core.messages import (
     Ack,
     Answer,
+    EpochProof,
     Generations,
     Grant,
     Renew,
     Report,
 )
+from tests.contract.link.certificates import Authority
 from tests.contract.link.sides import CALLER, busy, report
 from tests.contract.link.transports import Transport
 from tests.contract.link.world import EAST, World, refused, settings
@@ -43,6 +45,25 @@ def test_a_session_opens_reports_and_is_acknowledged(transport: Transport) -> No
             [(session, reason)] = world.parent.endings
             assert session is world.parent.session
             assert reason.startswith("stopping")
+
+    transport.run(test)
+
+
+def test_what_a_parent_signed_of_an_epoch_comes_back_with_the_next_hello(transport: Transport) -> None:
+    """With as many certificates as lead to an older CA, whole, within what a stranger's frame may hold."""
+
+    async def test() -> None:
+        async with World(transport) as world:
+            proof = world.parent.proof = EpochProof(7, bytes(range(32)), bytes(range(64)))
+            child = await world.joined()
+            assert child.proof == proof
+            child.crosses = tuple(Authority(f"CA {number}").certificate for number in range(4))
+            await world.link.cut(EAST, "try-again", "for the sake of the test", 0.0)
+            await child.until("ended")
+            await child.until("established")
+            first, second = world.parent.hellos
+            assert (first.proof, first.crosses) == (None, ())
+            assert (second.epoch, second.proof, second.crosses) == (7, proof, child.crosses)
 
     transport.run(test)
 

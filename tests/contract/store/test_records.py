@@ -9,6 +9,7 @@ import pytest
 
 from banyan.core.errors import Refused
 from banyan.core.ids import RackCode, ZoneCode
+from banyan.core.messages import EpochProof
 from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord, Verdict
 from banyan.core.rack import Basis, Capacity, Rack, RackHealth
 from banyan.core.records import AuthorityRow, Self, Unit
@@ -43,6 +44,7 @@ UPLINK = Uplink(
     b"c",
     (b"1", b"\x00"),
     9,
+    EpochProof(8, b"\x07" * 32, b"\x00\xff" * 32),
     b"m",
     b"n",
     Wall(4.25),

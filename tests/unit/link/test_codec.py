@@ -30,7 +30,7 @@ from banyan.core.messages import (
     Welcome,
 )
 from banyan.link.codec import SESSION, STRANGER, Limits, decode, encode, join
-from tests.unit.link.words import CALLER, CODE, GRANT, ROW, SAMPLES, USE
+from tests.unit.link.words import CALLER, CODE, GRANT, GROWN, PROOF, ROW, SAMPLES, USE
 
 pack = msgspec.msgpack.encode
 
@@ -49,6 +49,11 @@ def refused(data: bytes, limits: Limits = SESSION) -> str:
 @pytest.mark.parametrize("kind", get_args(Message), ids=lambda kind: kind.__name__)
 def test_each_message_survives_the_way(kind: type) -> None:
     assert decode(frame(SAMPLES[kind]), SESSION).messages == (SAMPLES[kind],)
+
+
+@pytest.mark.parametrize("kind", GROWN, ids=lambda kind: kind.__name__)
+def test_what_was_appended_to_a_message_survives_the_way(kind: type) -> None:
+    assert decode(frame(GROWN[kind]), STRANGER).messages == (GROWN[kind],)
 
 
 def test_many_messages_keep_their_order_with_every_form_of_header() -> None:
@@ -150,8 +155,16 @@ def changed(kind: type, **fields: object) -> Message:
         changed(Hello, code=ZoneCode(-1)),
         changed(Hello, offers=Generations(-1, 0, 0)),
         changed(Hello, mark=bytes(256)),
+        changed(Hello, proof=msgspec.structs.replace(PROOF, epoch=-1)),
+        changed(Hello, proof=msgspec.structs.replace(PROOF, epoch=1 << 63)),
+        changed(Hello, proof=msgspec.structs.replace(PROOF, authority=bytes(33))),
+        changed(Hello, proof=msgspec.structs.replace(PROOF, signature=bytes(63))),
+        changed(Hello, crosses=(b"",) * 17),
+        changed(Hello, crosses=(bytes(4097),)),
         changed(HelloAck, grant=msgspec.structs.replace(GRANT, lease=-1)),
         changed(HelloAck, max_frame=100),
+        changed(HelloAck, proof=msgspec.structs.replace(PROOF, epoch=-1)),
+        changed(HelloAck, proof=msgspec.structs.replace(PROOF, signature=bytes(65))),
         changed(Report, reason="x" * 1025),
         changed(Report, digest=DigestPart(0, 1, {"lh": -1})),
         changed(Report, digest=DigestPart(0, 1, {"lh": 1 << 62})),

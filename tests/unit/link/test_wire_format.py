@@ -25,7 +25,7 @@ from banyan.core.messages import (
     Welcome,
 )
 from banyan.link.codec import SESSION, decode, encode, join
-from tests.unit.link.words import SAMPLES
+from tests.unit.link.words import GROWN, SAMPLES
 
 VERSION_1: dict[type, str] = {
     Greet: ("95010101c41000000000000000000000000000000000a773657373696f6e"),
@@ -76,6 +76,25 @@ VERSION_1: dict[type, str] = {
 }
 
 
+# The same with the fields that were appended to it since.
+APPENDED: dict[type, str] = {
+    Hello: (
+        "9c06cf0000001234567890a131a4626f6f7401c4046d61726bc4046e657874930102039303c420000000000000000000"
+        "0000000000000000000000000000000000000000000000c4400000000000000000000000000000000000000000000000"
+        "00000000000000000000000000000000000000000000000000000000000000000000000000000000009201cf00000012"
+        "345678909303c420000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1fc440000102030405"
+        "060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f202122232425262728292a2b2c2d2e2f303132333435"
+        "363738393a3b3c3d3e3f91c40563726f7373"
+    ),
+    HelloAck: (
+        "9a0794cd3a98ce000927c0cd17700393010203a465617374a8746f702f65617374c3c40b63657274696669636174659101ce00040000"
+        "9303c420000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1fc44000010203040506070809"
+        "0a0b0c0d0e0f101112131415161718191a1b1c1d1e1f202122232425262728292a2b2c2d2e2f30313233343536373839"
+        "3a3b3c3d3e3f"
+    ),
+}
+
+
 @pytest.mark.parametrize("kind", VERSION_1, ids=lambda kind: kind.__name__)
 def test_what_version_1_wrote_is_still_read(kind: type) -> None:
     assert decode(join([bytes.fromhex(VERSION_1[kind])]), SESSION).messages == (SAMPLES[kind],)
@@ -89,5 +108,14 @@ def test_what_is_written_now_begins_as_version_1_did(kind: type) -> None:
     assert new[1:].startswith(old[1:])
 
 
+@pytest.mark.parametrize("kind", APPENDED, ids=lambda kind: kind.__name__)
+def test_what_was_appended_stands_where_it_was_put(kind: type) -> None:
+    appended = bytes.fromhex(APPENDED[kind])
+    assert appended[1:].startswith(bytes.fromhex(VERSION_1[kind])[1:])
+    assert decode(join([appended]), SESSION).messages == (GROWN[kind],)
+    assert encode(GROWN[kind])[1:].startswith(appended[1:])
+
+
 def test_each_message_is_kept() -> None:
     assert set(VERSION_1) == set(SAMPLES)
+    assert set(APPENDED) == set(GROWN)

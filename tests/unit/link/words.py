@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import get_args
 
+import msgspec
+
 from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.lineage import Delta, Ledger, RackEntry, Row, UseRow
 from banyan.core.messages import (
@@ -16,6 +18,7 @@ from banyan.core.messages import (
     CallerInfo,
     DigestPart,
     Enrol,
+    EpochProof,
     Evidence,
     Generations,
     Grant,
@@ -35,6 +38,7 @@ GRANT = Grant(15_000, 600_000, 6_000, 3)
 CALLER = CallerInfo("root@socket", 3, CODE, "", "", "192.0.2.1", "r-1")
 RENEW = Renew(bytes(32), bytes(64))
 ROW = Row(CODE, ZoneCode(1), "east", b"entry", bytes(64), "ready", "alive", "enabled", "", 1_800_000_000_000)
+PROOF = EpochProof(3, bytes(range(32)), bytes(range(64)))
 USE = UseRow(int(RackCode(7)), "p1", "demo", 1, 2, 4096, 20)
 RACK = RackEntry(RackCode(7), "r1", "sim")
 
@@ -74,5 +78,10 @@ SAMPLES: dict[type, Message] = {
     Request: Request(1, "page", b"body", 5_000, CALLER),
     Answer: Answer(1, b"body"),
     Bye: Bye("busy", "come again", 1_000),
+}
+# As later programs write them: with all that was appended since to version 1.
+GROWN: dict[type, Message] = {
+    Hello: msgspec.structs.replace(SAMPLES[Hello], proof=PROOF, crosses=(b"cross",)),
+    HelloAck: msgspec.structs.replace(SAMPLES[HelloAck], proof=PROOF),
 }
 assert set(SAMPLES) == set(get_args(Message))

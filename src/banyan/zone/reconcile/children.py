@@ -38,8 +38,9 @@ from banyan.core.text import shown
 from banyan.core.time import Terms, Wall, iso
 from banyan.core.zone import ENROLMENT, Child, ChildState, Condition, EnrolEvent, Health
 from banyan.health.suspicion import habit
-from banyan.trust.chain import check_expiry, standing, verify_child
+from banyan.trust.chain import ChildProof, check_expiry, standing, verify_child
 from banyan.trust.enrol import check_renewal
+from banyan.trust.epochs import prove_epoch, proved_epoch
 from banyan.trust.keys import fingerprint
 from banyan.trust.lineage import RefusedRow, sift_rows
 from banyan.trust.marks import EpochVerdict, MarkVerdict, judge_epoch, judge_marks
@@ -123,7 +124,7 @@ class Children:
         renewed = None if hello.renew is None else check_renewal(hello.renew, hello.code, leaf)
         if renewed is not None and proof.expired and fingerprint(renewed) != proof.fingerprint:
             raise Refused("wrong-key", "an expired certificate is renewed for the same key only")
-        restored = await self._meet_epoch(hello)
+        restored = await self._meet_epoch(hello, proof, session.peer)
 
         def work(unit: Unit) -> Child:
             row = standing(proof, hello.code, unit.children.get(hello.code))
@@ -155,26 +156,59 @@ class Children:
             read_only=child.rolled_back,
             certificate=b"" if renewed is None else self._admission.certify(child.code, renewed),
             ancestors=(self._own.code, *self._ancestors()),
+            # By the CA that this wire showed: to a newer one, of which it has not heard, the child could lead nobody.
+            proof=prove_epoch(self._own.issuer_of(session.peer.local), child.code, grant.epoch),
         )
 
-    async def _meet_epoch(self, hello: Hello) -> bool:
-        """True if the child has seen a later state of this zone than we hold: then we are the restored one."""
+    async def _meet_epoch(self, hello: Hello, shown: ChildProof, peer: Peer) -> bool:
+        """True if this zone is the restored one, so that the child's marks say nothing against the child.
+
+        A claim to have seen a later epoch than we hold is believed as far as we signed it; else it is noted, and
+        counts for nothing but the child's own next epoch. Only a child that stands is listened to.
+        """
         live = self._roster.live.get(hello.code)
-        held = hello.epoch if live is None else live.child.epoch
-        if judge_epoch(own=held, seen=hello.epoch) is EpochVerdict.OK:
+        if live is None:
             return False
-        if hello.epoch > held + MAX_SESSIONS:
+        child = standing(shown, hello.code, live.child)
+        if judge_epoch(own=child.epoch, seen=hello.epoch) is EpochVerdict.OK:
+            return False
+        proved = proved_epoch(
+            hello.proof,
+            hello.crosses,
+            parent=self._own.code,
+            child=child.code,
+            authorities=[one.row for one in self._own.authorities],
+            now=self._own.wall(),
+        )
+        if hello.epoch > max(proved, child.epoch) + MAX_SESSIONS:
             raise Refused(
                 "bad-epoch",
-                f"zone {code_text(hello.code)} says it has seen epoch {hello.epoch} where {held} is held; no zone "
-                f"opens {MAX_SESSIONS} sessions between two backups: its database is damaged, or it lies",
+                f"{child.name} says it has seen epoch {hello.epoch} where {child.epoch} is held; no zone opens "
+                f"{MAX_SESSIONS} sessions between two backups: its database is damaged, or it lies",
             )
-        if self._own.row.restored_at is None:
+        if judge_epoch(own=child.epoch, seen=proved) is EpochVerdict.OK:
+            await self._note_unproved(child, hello.epoch, peer)
+        elif self._own.row.restored_at is None:
             await self._own.raise_epoch(
-                f"child {code_text(hello.code)} has seen epoch {hello.epoch} and this zone holds {held}: this zone was "
-                "restored from an earlier state. Codes made before are refused for good; look, then `banyan release`"
+                f"child {child.name} shows that this zone granted it epoch {proved}, where {child.epoch} is held: this "
+                "zone was restored from an earlier state. Codes made before are refused for good; look, then "
+                "`banyan release`"
             )
-        return True
+        # Who knows that it was restored holds old marks, and can blame nobody for newer ones.
+        return self._own.row.restored_at is not None
+
+    async def _note_unproved(self, child: Child, epoch: int, peer: Peer) -> None:
+        """A line within the budget for strangers: a child that lies in each hello must not fill the journal."""
+        if not self._admission.refusals.may_write(self._clock.now()):
+            return
+        text = (
+            f"{child.name} says it has seen epoch {epoch} where {child.epoch} is held, and shows no signature of this "
+            "zone for it: not believed. Its program may be older than this one, then look whether this zone was "
+            "restored from an earlier state; or it lies"
+        )
+        caller = Caller(f"zone:{child.name}", Role.VIEWER, self._own.code, address=peer.address)
+        event = self._own.event("epoch-unproved", child.name, text, caller, "refused", epoch=str(epoch))
+        await self._store.write("parent.epoch-unproved", lambda unit: self._own.write(unit, event))
 
     def _open(self, unit: Unit, row: Child, hello: Hello, peer: Peer, *, restored: bool, expired: bool) -> Child:
         """The row after this hello, with its journal lines."""

@@ -44,6 +44,7 @@ from banyan.trust import certificate, tokens
 from banyan.trust.attest import join_code, known_key
 from banyan.trust.chain import MAX_CERTIFICATES, new_pins, verify_parent
 from banyan.trust.enrol import sign_renewal, sign_request
+from banyan.trust.epochs import crosses_to
 from banyan.trust.issued import check_issued, read_issued
 from banyan.trust.keys import SEED_SIZE
 from banyan.trust.marks import check_epoch
@@ -174,7 +175,16 @@ class UplinkSide:
             next_mark=self.row.next_mark,
             offers=self._streams.generations(),
             renew=await self.renewal(),
+            proof=self.row.proof,
+            crosses=self._crosses(),
         )
+
+    def _crosses(self) -> tuple[bytes, ...]:
+        """What leads the parent from the CA that it shows, and that we pinned, to the one that signed our proof."""
+        row = self.row
+        if row.proof is None or row.parent_code is None:
+            return ()
+        return crosses_to(row.proof, row.bundle, row.parent_code, row.pin)
 
     async def admitted(self, admitted: Admitted, peer: Peer) -> None:
         """Stores the certificate and forgets the join code, in one unit; from then on this zone is a child."""
@@ -243,6 +253,8 @@ class UplinkSide:
         row = replace(
             self.row,
             known_epoch=max(self.row.known_epoch, ack.grant.epoch),
+            # A parent of the version before signs nothing: what an earlier one signed still proves that much.
+            proof=ack.proof or self.row.proof,
             mark=self.row.next_mark,
             next_mark=b"",
             name=check_name(ack.name),

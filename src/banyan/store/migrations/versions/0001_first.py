@@ -295,6 +295,7 @@ def upgrade() -> None:
         sa.Column("certificate", sa.LargeBinary(), nullable=False),
         sa.Column("bundle", TEXT, nullable=False),
         sa.Column("known_epoch", sa.BigInteger(), nullable=False),
+        sa.Column("proof", TEXT, nullable=False),
         sa.Column("mark", sa.LargeBinary(), nullable=False),
         sa.Column("next_mark", sa.LargeBinary(), nullable=False),
         sa.Column("joined_at", sa.Double(), nullable=True),

@@ -135,16 +135,20 @@ class Streams:
         """Changed rows of a child (by its code); a row without guests drops its project there."""
         self._publish_uses(self.uses.put(member, rows))
 
-    def replace_uses(self, member: int, rows: Sequence[UseRow]) -> None:
-        """All rows of a rack or child (by its code); () when it is gone."""
-        self._publish_uses(self.uses.replace(member, rows))
+    def replace_uses(self, member: int, rows: Sequence[UseRow], *, announce: bool = True) -> None:
+        """All rows of a rack or child (by its code); () when it is gone.
 
-    def _publish_uses(self, touched: Iterable[Project]) -> None:
+        `announce` false: a digest that says the same follows at once, and one report takes both. Two reports keep half
+        a second between them (link.session.Timing.gap), for which the totals above would wait.
+        """
+        self._publish_uses(self.uses.replace(member, rows), announce=announce)
+
+    def _publish_uses(self, touched: Iterable[Project], *, announce: bool = True) -> None:
         changed = False
         for key in sorted(touched):
             row = self.uses.total(key)
             changed |= self._ledger.put(key, row) if row.guests else self._ledger.drop(key, row)
-        if changed:
+        if changed and announce:
             self._announce()
 
     def ledger_since(self, known: int, budget: int) -> Ledger | None:

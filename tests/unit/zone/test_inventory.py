@@ -293,3 +293,14 @@ def test_death_at_any_instant_of_a_scan_leaves_one_whole_picture_or_the_other() 
     assert pictures == sorted(pictures)
     assert pictures[-1]
     assert not pictures[-2]
+
+
+def test_a_scans_ledger_does_not_travel_before_its_digest(lab: Lab) -> None:
+    """Else the totals above would wait until the next report may follow the one that took the ledger."""
+    news = lab.streams.subscribe()
+    before = lab.streams.generations().ledger
+    lab.activate()
+    assert lab.streams.generations().ledger > before
+    assert not news.is_set()
+    lab.streams.publish_digest(lab.members.counters())
+    assert news.is_set()

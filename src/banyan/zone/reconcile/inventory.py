@@ -268,7 +268,7 @@ class Inventory:
         rack = await self._store.write("rack.scanned", work)
         self._health, self._ever = rack.health, True
         await self._show(rack, fold, guests, mine)
-        self._streams.replace_uses(self._code, uses)
+        self._streams.replace_uses(self._code, uses, announce=False)
 
     async def _show(self, rack: Rack, fold: Fold, guests: GuestCounts, shapes: tuple[Shape, ...]) -> None:
         await watched(fold, tuple(sorted({*shapes, *self._members.shapes}, key=lambda s: s.key)), self._clock)

@@ -122,6 +122,8 @@ def _show(s: Session, found: StatusView) -> int:
                 if found.restored_at else ""),
             ("time", f"{instant(found.time)} (clock corrected by {found.time_offset:+.1f} s)"),
             ("zones below", f"{below.total}: {below.alive} alive, {below.suspect} suspect, {below.lost} lost"),
+            ("shapes", f"{found.shapes.counted} counted" + (
+                f"; {found.shapes.reason}" if found.shapes.reason else "") if found.shapes.counted else ""),
             ("CA", f"{found.ca_fingerprint} until {instant(found.ca_until)}"),
             ("public key", found.public_key), ("journal", f"{found.journal:,} lines"), ("epoch", str(found.epoch)),
         ]

@@ -17,6 +17,7 @@ HIGH, FULL = 0.75, 0.9
 _TITLES = {"vcpu": "vCPU", "memory_mib": "memory", "disk_gib": "disk"}
 _FIRST = ("vcpu", "memory_mib", "disk_gib")
 _NAMED = 10
+_SHAPES = 12
 
 
 def picture(usage: UsageView | None, trouble: str = "") -> RenderableType:
@@ -27,6 +28,7 @@ def picture(usage: UsageView | None, trouble: str = "") -> RenderableType:
     if usage is not None:
         parts += [_head(usage), _counts(usage), _resources(usage.resources)]
         parts += _apart(usage)
+        parts += _fits(usage)
     return Group(*parts)
 
 
@@ -114,6 +116,21 @@ def _apart(usage: UsageView) -> list[RenderableType]:
             line.append(f": {names}")
         found.append(line)
     return found
+
+
+def _fits(usage: UsageView) -> list[RenderableType]:
+    """How many more of each shape would fit; "at least" where some hosts were not counted for it."""
+    if not usage.fits:
+        return []
+    table = Table.grid(padding=(0, 2))
+    table.add_row(Text("would fit", style="bold"))
+    for key, count in sorted(usage.fits.items())[:_SHAPES]:
+        unknown = usage.fits_unknown.get(key, 0)
+        note = f"at least; not counted on {unknown:,} hosts" if unknown else ""
+        table.add_row(Text(key), Text(f"{count:,}", justify="right"), Text(note, style="yellow"))
+    if len(usage.fits) > _SHAPES:
+        table.add_row(Text(f"and {len(usage.fits) - _SHAPES} more shapes: --json shows all", style="dim"))
+    return [table]
 
 
 def _anything(part: PartView) -> bool:

@@ -5,17 +5,21 @@ exceeds what its members hold; `as_unknown` and `as_not_offered` keep every host
 distribute over `merge`. What is not alive stands apart in `unknown`, with its last value; what a
 member does not share stands apart in `not_offered`; only `live` has `fits`. On the wire a digest is
 a flat map of counters, so that a delta is the counters that changed (`flatten`, `diff`, `patch`).
+
+A shape of which none fits and a shape that nobody counted are not the same: `counted` says on how many live hosts
+each shape was counted; on the others what fits is not known (`Sums.uncounted`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
 from banyan.core.guest import GuestState
-from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU, Amount, ResourceClass, add_amounts
+from banyan.core.resources import DISK_GIB, ID_SIZE, MEMORY_MIB, VCPU, Amount, ResourceClass, add_amounts, shape_id
 from banyan.core.time import Wall
 
 Counters = dict[str, int]
@@ -39,7 +43,10 @@ def add_counts(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Totals over hosts. `fits` is per Shape.key: how many more guests of it would fit, summed over hosts."""
+    """Totals over hosts. `fits` is per Shape.key: how many more guests of it would fit, summed over hosts.
+
+    `counted` is per Shape.id: the hosts on which that was counted. A shape that is not in it was counted nowhere.
+    """
 
     hosts: int = 0
     hosts_up: int = 0
@@ -47,6 +54,7 @@ class Sums:
     resources: Mapping[ResourceClass, Amount] = field(default_factory=dict)
     guests: Mapping[str, int] = field(default_factory=dict)
     fits: Mapping[str, int] = field(default_factory=dict)
+    counted: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(
@@ -56,7 +64,16 @@ class Sums:
             add_amounts(self.resources, other.resources),
             add_counts(self.guests, other.guests),
             add_counts(self.fits, other.fits),
+            add_counts(self.counted, other.counted),
         )
+
+    def uncounted(self, key: str) -> int:
+        """Hosts on which it is not known how many more of the shape `key` would fit."""
+        return max(0, self.hosts - self.counted.get(shape_id(key), 0))
+
+    def without_fits(self) -> Sums:
+        """The same hosts, where nothing may be promised."""
+        return replace(self, fits={}, counted={})
 
     @property
     def guest_total(self) -> int:
@@ -123,7 +140,7 @@ class Digest:
         """
         zones = self.zones
         return Digest(
-            unknown=replace(self.live + self.not_offered + self.unknown, fits={}),
+            unknown=(self.live + self.not_offered + self.unknown).without_fits(),
             zones=replace(zones, alive=0, suspect=0, lost=zones.alive + zones.suspect + zones.lost),
             unknown_zones=zones.total,
             unknown_as_of=oldest(self.as_of, self.unknown_as_of),
@@ -132,7 +149,7 @@ class Digest:
 
     def as_not_offered(self) -> Digest:
         """The same totals as capacity that may not be used: for a member that is disabled or not ready."""
-        return replace(self, live=Sums(), not_offered=replace(self.live + self.not_offered, fits={}))
+        return replace(self, live=Sums(), not_offered=(self.live + self.not_offered).without_fits())
 
 
 def oldest(a: Wall | None, b: Wall | None) -> Wall | None:
@@ -156,14 +173,15 @@ _ZONES = ("total", "ready", "alive", "suspect", "lost", "unavailable", "disabled
 _ALONE = ("uz", "at", "uat", "dr")
 _FIRST_CLASSES = (VCPU, MEMORY_MIB, DISK_GIB)
 _STATES = frozenset(str(state) for state in GuestState)
+_ID = re.compile(f"[0-9a-f]{{{ID_SIZE}}}")
 
 
 @dataclass(frozen=True, slots=True)
 class Counter:
     """A key of the flat form, taken apart.
 
-    `part` is l, n or u, or "" for what belongs to no part. `kind`: h, hu, hd, r, g, f; z; uz, at, uat,
-    dr. `name` is a class, state, shape or zone count; `amount` is p, t or u for kind r.
+    `part` is l, n or u, or "" for what belongs to no part. `kind`: h, hu, hd, r, g, f, k; z; uz, at, uat,
+    dr. `name` is a class, state, shape (its key for f, its id for k) or zone count; `amount` is p, t or u for kind r.
     """
 
     part: str
@@ -194,14 +212,16 @@ def counter(key: str) -> Counter | None:
         return Counter(part, kind, rest if rest in _STATES else str(GuestState.OTHER))
     if part + kind == "lf" and 0 < len(rest) <= MAX_NAME:
         return Counter(part, kind, rest)
+    if part + kind == "lk" and _ID.fullmatch(rest):
+        return Counter(part, kind, rest)
     return None
 
 
 def flatten(digest: Digest) -> Counters:
     """A flat map of non-zero counters, bounded. Instants are milliseconds since 1970.
 
-    Keys: `l|n|u` for the part, then `h` (hosts), `hu`, `hd`, `r:CLASS:p|t|u`, `g:STATE`; `lf:SHAPE`;
-    `z:NAME` for zones; `uz`, `at`, `uat`, `dr`.
+    Keys: `l|n|u` for the part, then `h` (hosts), `hu`, `hd`, `r:CLASS:p|t|u`, `g:STATE`; `lf:SHAPE` (its key),
+    `lk:SHAPE` (its id); `z:NAME` for zones; `uz`, `at`, `uat`, `dr`.
     """
     flat: Counters = {}
     for p, part in PARTS.items():
@@ -217,6 +237,8 @@ def flatten(digest: Digest) -> Counters:
             flat[f"{p}g:{state}"] = count
     for key, count in digest.live.fits.items():
         flat[f"lf:{key}"] = count
+    for id, count in digest.live.counted.items():
+        flat[f"lk:{id}"] = count
     for name in _ZONES:
         flat[f"z:{name}"] = getattr(digest.zones, name)
     flat["uz"] = digest.unknown_zones
@@ -231,23 +253,31 @@ def milliseconds(instant: Wall | None) -> int:
     return round(instant * 1000) if instant is not None else 0
 
 
-def bounded(flat: Mapping[str, int]) -> Counters:
+def bounded(flat: Mapping[str, int], first: Collection[str] = ()) -> Counters:
     """`flat` as it may travel: no zeros, no unknown keys, counters saturated, at most MAX_* names in each part.
 
-    The three classes that every cloud has are kept before others; what is dropped is added to `dr`.
+    What is over goes by name order, and is added to `dr`. Kept before others: the three classes that every cloud has,
+    and the shapes whose keys are `first`, so that no zone below crowds out what is counted everywhere. Where a shape
+    was counted is kept for `first`, then for the shapes that are kept; elsewhere what fits is then not known.
     """
     names: dict[tuple[str, str], set[str]] = {}
     for key in flat:
         c = counter(key)
-        if c is not None and c.kind in ("r", "f"):
+        if c is not None and c.kind in ("r", "f", "k"):
             names.setdefault((c.part, c.kind), set()).add(c.name)
     keep: dict[tuple[str, str], set[str]] = {}
     dropped = 0
     for (part, kind), found in names.items():
         limit = MAX_CLASSES if kind == "r" else MAX_SHAPES
-        if len(found) > limit:
-            keep[part, kind] = set(sorted(found, key=lambda n: (n not in _FIRST_CLASSES, n))[:limit])
+        if kind != "k" and len(found) > limit:
+            foremost = _FIRST_CLASSES if kind == "r" else first
+            keep[part, kind] = set(sorted(found, key=lambda n: (n not in foremost, n))[:limit])
             dropped += len(found) - limit
+    counted = names.get(("l", "k"), set())
+    if len(counted) > MAX_SHAPES:
+        asked = {shape_id(key) for key in first}
+        shown = {shape_id(key) for key in keep.get(("l", "f"), names.get(("l", "f"), set()))}
+        keep["l", "k"] = set(sorted(counted, key=lambda id: (id not in asked, id not in shown, id))[:MAX_SHAPES])
     result: Counters = {}
     for key, value in flat.items():
         c = counter(key)
@@ -268,6 +298,14 @@ def check_counters(flat: Mapping[str, int]) -> None:
             raise ValueError(f"counter {key[:80]!r} of a digest is from 0 to 2^48 (an instant: before the year 10000)")
 
 
+def check_counted(flat: Mapping[str, int]) -> None:
+    """ValueError if a shape was counted on more live hosts than there are: that would hide what others left out."""
+    hosts = flat.get("lh", 0)
+    for key, value in flat.items():
+        if value > hosts and key.startswith("lk:"):
+            raise ValueError(f"a shape ({key[3:80]!r}) was counted on {value} hosts, but there are {hosts}")
+
+
 def unflatten(flat: Mapping[str, int]) -> Digest:
     """The digest that `flat` spells. Unknown keys are ignored (a newer child may send them).
 
@@ -279,6 +317,7 @@ def unflatten(flat: Mapping[str, int]) -> Digest:
     amounts: dict[str, dict[str, dict[str, int]]] = {p: {} for p in PARTS}
     guests: dict[str, dict[str, int]] = {p: {} for p in PARTS}
     fits: dict[str, int] = {}
+    counted: dict[str, int] = {}
     zones: dict[str, int] = {}
     for key, value in flat.items():
         c = counter(key)
@@ -295,11 +334,13 @@ def unflatten(flat: Mapping[str, int]) -> Digest:
                 guests[c.part][c.name] = guests[c.part].get(c.name, 0) + value
             case "f":
                 fits[c.name] = value
+            case "k":
+                counted[c.name] = value
     for p, part in PARTS.items():
         if len(amounts[p]) > MAX_CLASSES:
             raise ValueError(f"a digest holds at most {MAX_CLASSES} classes; its part {part!r} has {len(amounts[p])}")
-    if len(fits) > MAX_SHAPES:
-        raise ValueError(f"a digest holds at most {MAX_SHAPES} shapes, got {len(fits)}")
+    if max(len(fits), len(counted)) > MAX_SHAPES:
+        raise ValueError(f"a digest holds at most {MAX_SHAPES} shapes, got {max(len(fits), len(counted))}")
     live, not_offered, unknown = (
         Sums(
             scalars[p].get("h", 0),
@@ -311,6 +352,7 @@ def unflatten(flat: Mapping[str, int]) -> Digest:
             },
             dict(sorted(guests[p].items())),
             dict(sorted(fits.items())) if p == "l" else {},
+            dict(sorted(counted.items())) if p == "l" else {},
         )
         for p in PARTS
     )

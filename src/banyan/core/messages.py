@@ -137,6 +137,16 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag=6):
     crosses: tuple[bytes, ...] = ()
 
 
+class ShapeSet(msgspec.Struct, frozen=True, array_like=True):
+    """The shapes that a parent announces: `hash` of the set (placement/shapes.py), `keys` as `Shape.key` spells them.
+
+    The hash is the parent's own: the child says it back, and is sent the set when it is not the present one.
+    """
+
+    hash: bytes = b""
+    keys: tuple[str, ...] = ()
+
+
 class Grant(msgspec.Struct, frozen=True, array_like=True):
     """What an acknowledgement grants, milliseconds (core.time.Terms). `report`: when the next is due."""
 
@@ -152,6 +162,7 @@ class HelloAck(msgspec.Struct, frozen=True, array_like=True, tag=7):
     `read_only`: the child was rolled back (§8): connected, no lease, until a person decides.
     `ancestors`: codes of the zones above, the parent first, for the child's own loop check.
     `proof`: of the grant's epoch, to be kept and shown in the next hello.
+    `shapes`: the hash of the shapes that the parent announces; empty from a parent that announces none ever.
     """
 
     grant: Grant
@@ -163,6 +174,7 @@ class HelloAck(msgspec.Struct, frozen=True, array_like=True, tag=7):
     ancestors: tuple[ZoneCode, ...] = ()
     max_frame: int = MAX_FRAME
     proof: EpochProof | None = None
+    shapes: bytes = b""
 
 
 class DigestPart(msgspec.Struct, frozen=True, array_like=True):
@@ -177,6 +189,8 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag=8):
     """The heartbeat that has news. `condition` and `reason`: the child of itself (core.zone.Condition).
 
     `scanning`: a first scan is under way; `scanned`: every rack was read at least once.
+    `heard`: as in Beat. `shapes`: the hash of the announced shapes that the child holds; empty from a child that
+    takes none.
     """
 
     seq: int
@@ -187,21 +201,32 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag=8):
     digest: DigestPart | None = None
     lineage: Delta | None = None
     ledger: Ledger | None = None
+    heard: int = -1
+    shapes: bytes = b""
 
 
 class Beat(msgspec.Struct, frozen=True, array_like=True, tag=9):
-    """The heartbeat with no news since the report or beat before."""
+    """The heartbeat with no news since the report or beat before.
+
+    `heard`: every zone below the child that it reports as alive, and all between as well, was heard by its own parent
+    at that instant (milliseconds of corrected time) or later; 0 if there is none, -1 if the child does not say.
+    """
 
     seq: int
+    heard: int = -1
 
 
 class Ack(msgspec.Struct, frozen=True, array_like=True, tag=10):
-    """Means "received", nothing more. `known` after it; `resend`: a delta did not fit what is held."""
+    """Means "received", nothing more. `known` after it; `resend`: a delta did not fit what is held.
+
+    `shapes`: what the parent announces now, when the child holds another set; else None.
+    """
 
     seq: int
     grant: Grant
     known: Generations
     resend: bool = False
+    shapes: ShapeSet | None = None
 
 
 class BeatAck(msgspec.Struct, frozen=True, array_like=True, tag=11):

@@ -7,8 +7,10 @@ OpenStack's placement keeps its name in lower case (custom_gpu).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NewType
 
 ResourceClass = NewType("ResourceClass", str)
@@ -16,6 +18,11 @@ ResourceClass = NewType("ResourceClass", str)
 VCPU = ResourceClass("vcpu")
 MEMORY_MIB = ResourceClass("memory_mib")
 DISK_GIB = ResourceClass("disk_gib")
+
+# The most of one class that a shape may need: far beyond any host, and within a signed 64-bit integer.
+MAX_NEED = 2**48
+# Hexadecimal digits of a shape's id: by chance two of a million shapes share one once in 37 million trees.
+ID_SIZE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +67,30 @@ class Shape:
         needs = ",".join(f"{c}={n}" for c, n in self.needs)
         return f"{needs};{','.join(self.traits)}" if self.traits else needs
 
+    @property
+    def id(self) -> str:
+        """`shape_id` of its key."""
+        return shape_id(self.key)
+
     @staticmethod
     def parse(key: str) -> Shape:
-        """The shape that `key` spells. Raises ValueError on malformed text."""
+        """The shape that `key` spells. Raises ValueError on malformed text, and on a need above MAX_NEED."""
         needs_text, _, traits_text = key.partition(";")
         needs = []
         for part in needs_text.split(","):
             name, equals, count = part.partition("=")
-            if not (name and equals and count.isdigit()):
-                raise ValueError(f"a shape is class=count,…;TRAIT,…, got {key!r}")
+            if not (name and equals and count.isascii() and count.isdigit() and len(count) <= 15):
+                raise ValueError(f"a shape is class=count,…;TRAIT,…, got {key[:80]!r}")
+            if int(count) > MAX_NEED:
+                raise ValueError(f"a shape needs at most 2^48 of a class, got {key[:80]!r}")
             needs.append((ResourceClass(name), int(count)))
         return shape(dict(needs), traits_text.split(",") if traits_text else ())
+
+
+@lru_cache(maxsize=8192)
+def shape_id(key: str) -> str:
+    """The stable id of the shape that `key` spells: the same everywhere and for ever, ID_SIZE hexadecimal digits."""
+    return hashlib.sha256(key.encode()).hexdigest()[:ID_SIZE]
 
 
 def shape(needs: Mapping[ResourceClass, int], traits: tuple[str, ...] | list[str] = ()) -> Shape:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from banyan.core.ids import ZoneCode
-from banyan.core.messages import EpochProof
+from banyan.core.messages import EpochProof, ShapeSet
 from banyan.core.time import Mono, Wall
 from banyan.core.transitions import Move, Table
 
@@ -192,7 +192,8 @@ class Uplink:
     `pin` is SHA-256 of the parent's CA public key. `bundle` are CA certificates (DER) that lead from
     the pin to its present CA. `parent_code` is None until the first welcome. `known_epoch` is the
     highest epoch seen, `proof` what the parent signed of it (trust/epochs.py). `mark` was acknowledged;
-    `next_mark` was stored before the session that sends it.
+    `next_mark` was stored before the session that sends it. `shapes`: what the parent announced last, kept so that a
+    zone that starts without its parent counts the same as before.
     """
 
     id: int
@@ -212,3 +213,4 @@ class Uplink:
     joined_at: Wall | None = None
     read_only: bool = False
     last_error: str = ""
+    shapes: ShapeSet = ShapeSet()

@@ -13,6 +13,7 @@ from typing import get_args
 
 import msgspec
 
+from banyan.core.digest import MAX_INSTANT, MAX_NAME, MAX_SHAPES
 from banyan.core.errors import BadInput
 from banyan.core.ids import CODE_BITS
 from banyan.core.lineage import MAX_ROWS, Delta, Ledger
@@ -38,6 +39,7 @@ from banyan.core.messages import (
     Renewed,
     Report,
     Request,
+    ShapeSet,
     Welcome,
 )
 
@@ -53,6 +55,7 @@ MAX_COUNTERS = 4096
 MAX_LEDGER_ROWS = 5000
 MAX_EVIDENCE = 8192
 MAX_ENTRY = 32 * 1024
+MAX_HASH = 64
 MAX_TEXT = 255
 MAX_REASON = 1024
 MAX_PATH = 4096
@@ -292,6 +295,19 @@ def _hello_ack(m: HelloAck) -> None:
         raise _bad(f"max_frame is at least {MAX_STRANGER_FRAME}")
     if m.proof is not None:
         _epoch_proof(m.proof)
+    _size(m.shapes, MAX_HASH, "the hash of shapes")
+
+
+def _shapes(value: ShapeSet) -> None:
+    _size(value.hash, MAX_HASH, "the hash of shapes")
+    _size(value.keys, MAX_SHAPES, "shapes")
+    for key in value.keys:
+        _text(key, MAX_NAME, "a shape")
+
+
+def _heard(value: int) -> None:
+    if not -1 <= value <= MAX_INSTANT:
+        raise _bad("heard is -1, or an instant in milliseconds")
 
 
 def _report(m: Report) -> None:
@@ -305,6 +321,8 @@ def _report(m: Report) -> None:
         _lineage(m.lineage)
     if m.ledger is not None:
         _ledger(m.ledger)
+    _heard(m.heard)
+    _size(m.shapes, MAX_HASH, "the hash of shapes")
 
 
 def _span(since: int, until: int) -> None:
@@ -347,12 +365,15 @@ def _ledger(ledger: Ledger) -> None:
 
 def _beat(m: Beat) -> None:
     _number(m.seq, MAX_NUMBER, "seq")
+    _heard(m.heard)
 
 
 def _ack(m: Ack) -> None:
     _number(m.seq, MAX_NUMBER, "seq")
     _grant(m.grant)
     _generations(m.known)
+    if m.shapes is not None:
+        _shapes(m.shapes)
 
 
 def _beat_ack(m: BeatAck) -> None:

@@ -13,11 +13,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from banyan.core.digest import MAX_NAME, MAX_SHAPES, Digest, Sums
+from banyan.core.digest import MAX_SHAPES, Digest, Sums
 from banyan.core.guest import GuestState
 from banyan.core.resources import Amount, ResourceClass, Shape
 from banyan.core.time import Wall
 from banyan.placement.columns import TOTAL, USED, Columns, Ints
+from banyan.placement.shapes import countable
 
 # With more changed rows than this share of all, one pass over everything is cheaper.
 _ALL_AT_ONCE = 0.25
@@ -29,7 +30,8 @@ GuestCounts = Mapping[tuple[str, bool], int]
 class Fold:
     """One rack's folds. `ceiling`: the most that may be promised per class, whatever the hosts have (core.share).
 
-    `counts` inside has shape (shapes, capacity): how many guests of the shape fit on the host of that row.
+    `shapes`: those that it counts, by key. `counts` inside has shape (shapes, capacity): how many guests of the shape
+    fit on the host of that row.
     """
 
     def __init__(
@@ -39,6 +41,8 @@ class Fold:
         self.ceiling = dict(ceiling or {})
         self._shapes: list[Shape] = []
         self._keys: list[str] = []
+        self._ids: list[str] = []
+        self.shapes: tuple[Shape, ...] = ()
         self._counts: Ints = np.zeros((0, columns.open.shape[0]), dtype=np.int64)
         self._totals: Ints = np.zeros(0, dtype=np.int64)
         self._needs: Ints = np.zeros((0, 0), dtype=np.int64)
@@ -48,12 +52,11 @@ class Fold:
         self._seen = columns.position
         self.watch(shapes)
 
-    @property
-    def shapes(self) -> tuple[Shape, ...]:
-        return tuple(self._shapes)
-
     def watch(self, shapes: Iterable[Shape]) -> None:
-        """From now on counts these shapes and no others; at most MAX_SHAPES, by key. Known ones cost nothing."""
+        """From now on counts these shapes and no others; at most MAX_SHAPES, by key. Known ones cost nothing.
+
+        Which are wanted where there are more: placement/shapes.py.
+        """
         self.refresh()
         wanted = watchable(shapes)
         if wanted == self._shapes:
@@ -71,6 +74,8 @@ class Fold:
                 totals[index] = self._totals[before]
         self._shapes, self._counts, self._totals = wanted, counts, totals
         self._keys = [shape.key for shape in wanted]
+        self._ids = [shape.id for shape in wanted]
+        self.shapes = tuple(wanted)
         self._known = (-1, -1)
         self._prepare()
         self._scan(fresh)
@@ -103,8 +108,9 @@ class Fold:
                 spare = Amount(amount.physical - kept.physical, amount.total - kept.total, amount.used - kept.used)
                 under[cls] = kept
                 over[cls] = over.get(cls, Amount()) + spare
+        counted = dict.fromkeys(self._ids, offered.hosts) if offered.hosts else {}
         return (
-            replace(offered, resources=under, fits=self.fits()),
+            replace(offered, resources=under, fits=self.fits(), counted=counted),
             replace(rest, resources=dict(sorted(over.items()))),
         )
 
@@ -203,9 +209,8 @@ class Fold:
 
 
 def watchable(shapes: Iterable[Shape]) -> list[Shape]:
-    """Distinct shapes that may stand in a digest, by key. One that needs nothing has no count."""
-    distinct = {shape.key: shape for shape in shapes if shape.needs}
-    return [distinct[key] for key in sorted(distinct) if len(key) <= MAX_NAME][:MAX_SHAPES]
+    """Distinct shapes that may stand in a digest, by key, at most MAX_SHAPES: see `placement.shapes.countable`."""
+    return list(countable(shapes))[:MAX_SHAPES]
 
 
 def _under(amount: Amount, ceiling: int) -> Amount:

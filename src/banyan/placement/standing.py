@@ -8,7 +8,7 @@ equal the merge from scratch (`core.digest.merge` of `placed`).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -92,7 +92,7 @@ def targets(key: str, standing: Standing) -> tuple[str, ...]:
         return (key,)
     unknown = standing is Standing.UNKNOWN
     if c.part:
-        if c.kind == "f":
+        if c.kind in ("f", "k"):
             return ()
         into = "u" if unknown else {"l": "n"}.get(c.part, c.part)
         return (into + key[1:],)
@@ -206,11 +206,11 @@ class Sum(Generic[M]):
             self._as_of.put(member, 0)
             self._unknown_as_of.put(member, 0)
 
-    def counters(self) -> Counters:
-        """The sum as it may travel: bounded (`core.digest.bounded`)."""
+    def counters(self, first: Collection[str] = ()) -> Counters:
+        """The sum as it may travel: bounded, shapes of the keys `first` before others (`core.digest.bounded`)."""
         flat = dict(self._totals)
         flat["at"], flat["uat"] = self._as_of.get(), self._unknown_as_of.get()
-        return bounded(flat)
+        return bounded(flat, first)
 
     def _stand_alone(self, part: _Part, alone: Counters) -> None:
         for key, value in part.alone.items():

@@ -15,13 +15,15 @@ from typing import Annotated
 
 import msgspec
 
+from banyan.core.digest import MAX_NAME, MAX_SHAPES
 from banyan.core.errors import BadInput
 from banyan.core.ids import check_label, check_name
 from banyan.core.ports import RackSpec
-from banyan.core.resources import ResourceClass
+from banyan.core.resources import ResourceClass, Shape
 from banyan.core.share import Share
 from banyan.core.time import Terms
 from banyan.core.zone import Mode
+from banyan.placement.shapes import countable
 from banyan.trust.keys import FINGERPRINT_SIZE
 from banyan.trust.tokens import MAX_ADDRESSES
 from banyan.zone.settings import ZoneSettings
@@ -51,7 +53,11 @@ class RackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ZoneTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`mode`: the most that a parent may do here: observe, place or protect."""
+    """`mode`: the most that a parent may do here: observe, place or protect.
+
+    `shapes`: what a server may need of one host, as "memory_mib=4096,vcpu=2" or "vcpu=2;HW_CPU_X86_AVX2" with the
+    traits that the host must have, at most 300: how many more would fit is counted in this zone and in all below it.
+    """
 
     name: str = ""
     labels: dict[str, str] = {}
@@ -194,6 +200,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             mode = Mode(self.zone.mode)
         except ValueError as error:
             raise BadInput("bad-setting", f"zone.mode is observe, place or protect, got {self.zone.mode!r}") from error
+        shapes = self._shapes()
         terms = self.terms
         if terms.report * 2 > terms.lease:
             raise BadInput(
@@ -221,8 +228,25 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             scan_interval=self.scan.interval,
             probe_interval=self.scan.probe_interval,
             scan_deadline=self.scan.deadline,
-            shapes=self.zone.shapes,
+            shapes=shapes,
         )
+
+    def _shapes(self) -> tuple[str, ...]:
+        """Keys of the shapes, spelled as every zone spells them."""
+        if len(self.zone.shapes) > MAX_SHAPES:
+            raise BadInput("bad-setting", f"zone.shapes has at most {MAX_SHAPES} shapes, got {len(self.zone.shapes)}")
+        try:
+            shapes = [Shape.parse(key) for key in self.zone.shapes]
+        except ValueError as error:
+            raise BadInput("bad-setting", f"zone.shapes: {error}") from error
+        for shape in shapes:
+            if not countable([shape]):
+                raise BadInput(
+                    "bad-setting",
+                    f"zone.shapes: {shape.key[:80]!r} can not be counted: a shape needs something, and is spelled in "
+                    f"at most {MAX_NAME} characters",
+                )
+        return tuple(shape.key for shape in shapes)
 
 
 def default_data_folder(environment: Mapping[str, str] | None = None) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 import msgspec
@@ -61,7 +62,7 @@ def look(world: World, step: Step, marks: Marks) -> str:
 
 
 # Settings that say where to look rather than what to find.
-_SCOPE = ("from",)
+_SCOPE = ("from", "shape")
 
 
 def found(world: World, step: Step, marks: Marks) -> Found:
@@ -84,6 +85,7 @@ def _site(world: World, step: Step, path: str | None = None) -> Site:
 
 
 def _zone(world: World, step: Step, marks: Marks) -> Found:
+    """zone PATH [from=PATH]: as it is shown there, and `age`: how many seconds ago `as_of` is by that zone's time."""
     path = step.word(0, "the path of a zone")
     asked = _site(world, step, step.setting("from") or path.split("/")[0])
     try:
@@ -92,7 +94,15 @@ def _zone(world: World, step: Step, marks: Marks) -> Found:
         if error.code == "no-zone":
             return {}
         raise
-    return flat(msgspec.to_builtins(view))
+    shown = flat(msgspec.to_builtins(view))
+    if view.as_of is not None:
+        now = asked.ask(lambda surface, caller: surface.status(caller)).time
+        shown["age"] = round((_instant(now) - _instant(view.as_of)).total_seconds(), 3)
+    return shown
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def _usage(world: World, step: Step, marks: Marks) -> Found:
@@ -100,6 +110,15 @@ def _usage(world: World, step: Step, marks: Marks) -> Found:
     asked = _site(world, step, step.setting("from") or path)
     view = asked.ask(lambda surface, caller: surface.usage(caller, path if step.setting("from") else ""))
     return flat(msgspec.to_builtins(view))
+
+
+def _fits(world: World, step: Step, marks: Marks) -> Found:
+    """fits PATH shape=KEY: how many more of it would fit, as that zone knows, and on how many hosts nobody counted."""
+    key = step.setting("shape") or ""
+    view = _site(world, step).ask(lambda surface, caller: surface.usage(caller, ""))
+    if key not in view.fits:
+        return {}
+    return {"count": view.fits[key], "unknown_hosts": view.fits_unknown.get(key, 0)}
 
 
 def _status(world: World, step: Step, marks: Marks) -> Found:
@@ -175,6 +194,7 @@ def _disk(world: World, step: Step, marks: Marks) -> Found:
 SUBJECTS: dict[str, Callable[[World, Step, Marks], Found]] = {
     "zone": _zone,
     "usage": _usage,
+    "fits": _fits,
     "status": _status,
     "uplink": _uplink,
     "journal": _journal,

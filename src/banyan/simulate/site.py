@@ -100,6 +100,8 @@ class Site:
         self.news = ""
         self.starts = 0
         self.restores = 0
+        # zone.shapes of its settings, from its next start on.
+        self.shapes: tuple[str, ...] = ()
         self.is_clone = like is not None
         # A link of it was tampered with: what is counted above may be anything.
         self.deceived = False
@@ -199,6 +201,7 @@ class Site:
             scan_interval=60.0 * (pace if pace == 1 else 10 * pace),
             probe_interval=15.0 * (pace if pace == 1 else 10 * pace),
             flush=30.0 * pace,
+            shapes=self.shapes,
         )
 
     def _adapters(self, store: InlineStore) -> Adapters:

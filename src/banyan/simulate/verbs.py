@@ -62,6 +62,12 @@ def _machine(stage: Stage, step: Step) -> Output:
     return None
 
 
+@verb("shapes PATH [shape=KEY]…", "its settings name these shapes (and no others) from its next start on")
+def _shapes(stage: Stage, step: Step) -> Output:
+    stage.site(step).shapes = tuple(setting.value for setting in step.settings if setting.key == "shape")
+    return None
+
+
 @verb("chain PATH", "the zones on the way to PATH, which itself is not made: joined, ready, without hosts")
 def _chain(stage: Stage, step: Step) -> Output:
     names = step.word(0, "a path").split("/")

@@ -92,6 +92,7 @@ uplinks = Table(
     Column("joined_at", Instant),
     Column("read_only", Boolean, nullable=False),
     Column("last_error", Text, nullable=False),
+    Column("shapes", Text, nullable=False),
 )
 
 children = Table(

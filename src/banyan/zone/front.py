@@ -34,6 +34,7 @@ from banyan.zone.commands.access import within
 from banyan.zone.commands.zones import check_word
 from banyan.zone.firm import firm
 from banyan.zone.reconcile.admission import Refusals
+from banyan.zone.roster import HEARD
 from banyan.zone.tree import Node
 from banyan.zone.views import (
     CodeCreated,
@@ -42,6 +43,7 @@ from banyan.zone.views import (
     PageView,
     RackView,
     RuleView,
+    ShapesView,
     StatusView,
     TokenCreated,
     TokenView,
@@ -119,7 +121,7 @@ class Front:
         racks = await lists.page("racks", zone.tree.path, zone.store, zone.rack_rows(), (), {}, "", lists.MAX_LIMIT)
         last = await zone.store.read(lambda unit: unit.journal.last())
         now = own.wall()
-        digest = zone.members.fold()
+        digest, known = zone.members.fold(), zone.members.shapes
         return StatusView(
             name=own.name,
             path=zone.tree.path,
@@ -138,6 +140,7 @@ class Front:
             restored_at=present.when(own.row.restored_at),
             ready=all(loop.last_error == "" for loop in zone.loops.values()),
             reason="; ".join(f"{name}: {loop.last_error}" for name, loop in zone.loops.items() if loop.last_error),
+            shapes=ShapesView(len(known.counted), len(known.left_out), known.reason),
         )
 
     def _uplink(self, id: int) -> UplinkView:
@@ -168,7 +171,8 @@ class Front:
         names = sorted(
             path for path in map(zone.tree.path_of, zone.tree.unheard()) if zone_list.inside(path, target.path)
         )
-        return present.usage(digest, target.path, zone.own.wall(), tuple(names[:MAX_NAMED]))
+        keys = zone.members.announcement.keys
+        return present.usage(digest, target.path, zone.own.wall(), tuple(names[:MAX_NAMED]), keys)
 
     async def _digest(self, caller: Caller, target: Target) -> Digest:
         zone = self._zone
@@ -224,11 +228,26 @@ class Front:
         if live is not None:
             digest = unflatten(zone.members.child_counters(node.code))
             lease = live.terms.lease
-        through = zone.roster.live.get(node.via)
-        if through is not None and through.heard is not None and zone.tree.effective(node).health is Health.ALIVE:
-            # Whoever vouches for it was heard then, and would have said so if it were not alive.
-            node = replace(node, as_of=zone.own.wall() - (zone.clock.now() - through.heard))
+        node = replace(node, as_of=self._as_of(node))
         return present.zone(zone.tree, node, None if live is None else live.child, digest, lease)
+
+    def _as_of(self, node: Node) -> float | None:
+        """When its parent last heard the zone: exactly, if that is us; else what those between say of it.
+
+        A row travels only when it changes. Of all zones that it reports as alive, the child between says with each
+        heartbeat since when at least they are known to be (core.messages.Beat).
+        """
+        zone = self._zone
+        through = zone.roster.live.get(node.via)
+        if through is None or node.health not in HEARD:
+            return node.as_of
+        if node.via == node.code:
+            heard = through.heard
+            return node.as_of if heard is None else zone.own.wall() - (zone.clock.now() - heard)
+        # Of what lies below a zone that fell silent nothing newer is known than when it did.
+        silent = (above for above in zone.tree.chain(node.parent) if above.health not in HEARD)
+        since = [above.below or 0.0 for above in silent if above.code != node.via]
+        return max(node.as_of or 0.0, min(since, default=through.below / 1000)) or None
 
     async def zone(self, caller: Caller, path: str) -> ZoneView:
         target = self._target(caller, path, Role.VIEWER)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from banyan.core.digest import Counters, check_counters, patch, unflatten
+from banyan.core.digest import Counters, check_counted, check_counters, patch, unflatten
 from banyan.core.errors import BadInput
 from banyan.core.ids import ZoneCode, code_text
 from banyan.core.lineage import Delta, Ledger, Row, UseRow
@@ -147,8 +147,13 @@ class Inbox:
             check_counters(counters)
             if not part.since:
                 unflatten(counters)
-            elif any(value and key not in held for key, value in counters.items()):
-                unflatten(patch(held, counters))
+                check_counted(counters)
+            elif any(
+                (value and key not in held) or key == "lh" or key.startswith("lk:") for key, value in counters.items()
+            ):
+                after = patch(held, counters)
+                unflatten(after)
+                check_counted(after)
         except ValueError as error:
             raise BadInput("bad-digest", f"zone {code_text(self.child)}: {error}") from error
         return DigestStep(part.until, not part.since, counters)

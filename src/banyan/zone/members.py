@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from banyan.core.digest import Counters, Digest, flatten, unflatten
 from banyan.core.ids import RackCode, ZoneCode
+from banyan.core.messages import ShapeSet
 from banyan.core.rack import Rack, RackHealth
 from banyan.core.resources import Shape
 from banyan.core.zone import Child, Condition
-from banyan.placement.fold import Fold, GuestCounts, watchable
+from banyan.placement.fold import Fold, GuestCounts
+from banyan.placement.shapes import Choice, choose, countable, set_hash
 from banyan.placement.standing import Standing, Sum, child_counts, child_standing, placed, rack_standing
 
 Member = tuple[str, int]
@@ -32,32 +35,37 @@ class RackMember:
 
 
 class Members:
-    """`announced`: keys of shapes to count beside those of the racks' flavors (malformed ones are a ValueError).
+    """`settled`: keys of shapes from the zone's own settings (malformed ones are a ValueError).
 
-    `changed` is called after each change of the sum, never while it is half done; it must not call back.
-    `version` rises with each change.
+    `changed` is called after each change of the sum, never while it is half done; `reshaped` when a rack has shapes
+    to count that it does not yet (`lagging`). Neither may call back. `version` rises with each change of the sum.
     """
 
-    def __init__(self, announced: Iterable[str] = (), changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        settled: Iterable[str] = (),
+        changed: Callable[[], None] = lambda: None,
+        reshaped: Callable[[], None] = lambda: None,
+    ) -> None:
         self.version = 0
         self.driver = ""
-        self._announced = tuple(Shape.parse(key) for key in announced)
+        self._settled = tuple(Shape.parse(key) for key in settled)
+        self._announced: tuple[tuple[Shape, ...], ...] = ()
         self._changed = changed
+        self._reshaped = reshaped
         self._sum: Sum[Member] = Sum()
         self._racks: dict[RackCode, RackMember] = {}
         self._children: dict[ZoneCode, Child] = {}
-        self._shapes: list[Shape] = watchable(self._announced)
+        self._choice = Choice()
+        self._keys: frozenset[str] = frozenset()
+        self.announcement = ShapeSet(set_hash(()))
+        self._reshape()
 
     # --- racks ----------------------------------------------------------------------------------
 
     @property
     def racks(self) -> Mapping[RackCode, RackMember]:
         return self._racks
-
-    @property
-    def shapes(self) -> tuple[Shape, ...]:
-        """All that are counted here, by key."""
-        return tuple(self._shapes)
 
     def put_rack(self, rack: Rack) -> None:
         """A rack's row, new or changed: its health decides where it counts."""
@@ -75,11 +83,10 @@ class Members:
         if member is None:
             member = self._racks[rack.code] = RackMember(rack)
         member.rack, member.fold, member.guests = rack, fold, dict(guests)
-        member.shapes = tuple(watchable(shapes))
+        member.shapes = countable(shapes)
         self._sum.stand(("rack", rack.code), rack_standing(rack))
         self._reshape()
-        fold.watch(self._shapes)
-        self._sum.put(("rack", rack.code), flatten(fold.digest(member.guests, rack.scanned_at)))
+        self._count(member, fold)
         self._touch()
 
     def restore_rack(self, rack: Rack, counters: Mapping[str, int]) -> None:
@@ -98,16 +105,62 @@ class Members:
         """As its last complete scan was folded; {} if there was none."""
         return dict(self._sum.held(("rack", code)))
 
+    # --- shapes ---------------------------------------------------------------------------------
+
+    @property
+    def shapes(self) -> Choice:
+        """Those that are counted here and announced to the children, and those that are left out."""
+        return self._choice
+
+    def announced(self, sets: Iterable[Iterable[Shape]]) -> None:
+        """What the parents announce now, the home parent's first; what none of them does is no longer theirs."""
+        told = tuple(tuple(one) for one in sets)
+        if told != self._announced:
+            self._announced = told
+            self._reshape()
+
+    def wanted(self, rack: RackCode, shapes: Iterable[Shape]) -> tuple[Shape, ...]:
+        """What would be counted if these were the flavors of that rack: for who reads it anew."""
+        return self._choose({rack: shapes}).counted
+
+    def lagging(self) -> RackMember | None:
+        """A rack that does not count what it should; `counted` takes its fold when it does."""
+        for member in self._racks.values():
+            if member.fold is not None and member.fold.shapes != self._choice.counted:
+                return member
+        return None
+
+    def counted(self, rack: RackCode, fold: Fold) -> None:
+        """The rack's fold counts other shapes than before; nothing happens if it is not the rack's any more."""
+        member = self._racks.get(rack)
+        if member is not None and member.fold is fold:
+            self._count(member, fold)
+            self._touch()
+
+    def _count(self, member: RackMember, fold: Fold) -> None:
+        """The rack's digest, of the wanted shapes as far as the fold counts them already: nothing is counted here."""
+        known = set(fold.shapes)
+        fold.watch([shape for shape in self._choice.counted if shape in known])
+        self._sum.put(("rack", member.rack.code), flatten(fold.digest(member.guests, member.rack.scanned_at)))
+        if fold.shapes != self._choice.counted:
+            self._reshaped()
+
+    def _choose(self, instead: Mapping[RackCode, Iterable[Shape]]) -> Choice:
+        flavors = {code: member.shapes for code, member in self._racks.items()} | dict(instead)
+        return choose([*self._announced, self._settled, chain.from_iterable(flavors.values())])
+
     def _reshape(self) -> None:
-        """Counts the union of all racks' shapes everywhere; other racks are folded again only if that changed."""
-        wanted = watchable([*self._announced, *(s for member in self._racks.values() for s in member.shapes)])
-        if wanted == self._shapes:
+        """Chooses anew. Counting takes time, so the racks follow later: until then nobody counts what is new."""
+        choice = self._choose({})
+        if choice == self._choice:
             return
-        self._shapes = wanted
-        for code, member in self._racks.items():
-            if member.fold is not None:
-                member.fold.watch(wanted)
-                self._sum.put(("rack", code), flatten(member.fold.digest(member.guests, member.rack.scanned_at)))
+        before, self._choice = self._choice, choice
+        if choice.counted != before.counted:
+            keys = tuple(shape.key for shape in choice.counted)
+            self._keys = frozenset(keys)
+            self.announcement = ShapeSet(set_hash(keys), keys)
+            self._touch()
+        self._reshaped()
 
     # --- children -------------------------------------------------------------------------------
 
@@ -155,11 +208,11 @@ class Members:
 
     def counters(self) -> Counters:
         """The zone's digest in its flat form, bounded: what goes up."""
-        return self._sum.counters()
+        return self._sum.counters(self._keys)
 
     def fold(self) -> Digest:
         """The zone's digest."""
-        return unflatten(self._sum.counters())
+        return unflatten(self.counters())
 
     # --- what the zone says of itself -------------------------------------------------------------
 

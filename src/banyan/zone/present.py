@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from banyan.core.digest import Digest, Sums
+from banyan.core.digest import Digest, Sums, oldest
 from banyan.core.guest import Guest, GuestState
 from banyan.core.host import Host
 from banyan.core.ids import code_text
@@ -53,9 +53,15 @@ def totals(digest: Digest) -> ZoneTotals:
     return ZoneTotals(z.total, z.ready, z.alive, z.suspect, z.lost, z.disabled, z.unavailable)
 
 
-def usage(digest: Digest, path: str, now: Wall, unknown_names: tuple[str, ...]) -> UsageView:
-    """`now` stands in for "as of" when nothing is counted: an empty total is true at this moment."""
+def usage(
+    digest: Digest, path: str, now: Wall, unknown_names: tuple[str, ...], shapes: Iterable[str] = ()
+) -> UsageView:
+    """`now` stands in for "as of" when nothing is counted: an empty total is true at this moment.
+
+    `shapes`: keys of those that the zone knows, shown also where none fits.
+    """
     live = digest.live
+    fits = {key: live.fits.get(key, 0) for key in sorted({*shapes, *live.fits})}
     return UsageView(
         as_of=iso(digest.as_of if digest.as_of is not None else now),
         path=path,
@@ -66,7 +72,8 @@ def usage(digest: Digest, path: str, now: Wall, unknown_names: tuple[str, ...]) 
         not_offered=part(digest.not_offered, 0, digest.as_of),
         unknown=part(digest.unknown, digest.unknown_zones, digest.unknown_as_of),
         unknown_names=unknown_names,
-        fits=dict(live.fits),
+        fits=fits,
+        fits_unknown={key: hosts for key in fits if (hosts := live.uncounted(key))},
     )
 
 
@@ -96,7 +103,8 @@ def zone(tree: Tree, node: Node, child: Child | None, digest: Digest | None, lea
         labels=dict(node.labels),
         racks=node.racks,
         mode=child.mode if child else "",
-        lease=lease,
+        # A parent that lags grants a little more; nobody needs to know that to the millisecond.
+        lease=None if lease is None else round(lease, 1),
         joined_at=when(child.joined_at) if child else None,
         certificate_until=when(child.certificate_until) if child else None,
         maintenance_until=when(child.maintenance_until) if child else None,
@@ -105,6 +113,7 @@ def zone(tree: Tree, node: Node, child: Child | None, digest: Digest | None, lea
         hosts=None if everything is None else everything.hosts,
         servers=None if everything is None else everything.guest_total,
         used_share=None if digest is None else used_share(digest),
+        totals_as_of=None if digest is None else when(oldest(digest.as_of, digest.unknown_as_of)),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -19,7 +19,7 @@ from banyan.core.journal import Event
 from banyan.core.lineage import Entry, Row, UseRow
 from banyan.core.ports import Clock, ParentSession, Store
 from banyan.core.records import Unit
-from banyan.core.time import Mono, Terms
+from banyan.core.time import Mono, Terms, Wall
 from banyan.core.zone import Admin, Child, ChildState, Condition, Health
 from banyan.trust.lineage import vouch
 from banyan.zone.firm import firm
@@ -31,6 +31,9 @@ from banyan.zone.tree import Node, Tree
 from banyan.zone.uses import Project
 
 _ENTRY = msgspec.msgpack.Decoder(Entry)
+
+# Of whom it is said that they were heard.
+HEARD = (Health.ALIVE, Health.UNAVAILABLE)
 
 # Rows read, and digests written, in one unit.
 PAGE = 1000
@@ -48,7 +51,9 @@ class Live:
     as it signed it, and its signature with our vouching. `unwritten`: its digest is newer than the one in the
     store. `again`: its lineage is to be sent anew. `said`: its own reason for its condition. `changed`: when its
     word last moved its row. `renewed`: when its certificate was last renewed in a session. `since`: when its
-    certificate was last looked at or made. `told`: our path and ancestors as its session was told.
+    certificate was last looked at or made. `told`: our path and ancestors as its session was told. `shapes`: the hash
+    of the announced shapes that it holds, empty if it takes none. `below`: when the zones below it that it reports as
+    alive were last heard, as in core.messages.Beat.
     """
 
     child: Child
@@ -69,6 +74,8 @@ class Live:
     renewed: Mono | None = None
     since: Mono | None = None
     told: tuple[str, tuple[ZoneCode, ...]] | None = None
+    shapes: bytes = b""
+    below: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,7 @@ class Roster:
         self._locks: dict[ZoneCode, asyncio.Lock] = {}
         self._refused: dict[ZoneCode, set[ZoneCode]] = {}
         self._fresh: list[ZoneCode] = []
+        self._oldest: tuple[Mono, int] | None = None
 
     # --- start ----------------------------------------------------------------------------------
 
@@ -220,7 +228,7 @@ class Roster:
                 live.signature = vouch(self._own.seed, row.entry, row.signature)
                 self._show(live)
             else:
-                self._tree.put(node_of_row(row, code))
+                self._tree.put(self._node(row, live))
                 upwards.append(row)
         self._streams.put_rows(upwards)
         gone = [c for c in drop if c != code]
@@ -228,6 +236,13 @@ class Roster:
             self._tree.remove(one)
         self._streams.drop_rows(gone)
         self._free(gone)
+
+    def _node(self, row: Row, live: Live) -> Node:
+        """The zone of a row, and what stays known of those below it when it falls silent: what was said before."""
+        node, before = node_of_row(row, live.child.code), self._tree.get(row.code)
+        if node.health in HEARD or before is None:
+            return node
+        return replace(node, below=live.below / 1000 if before.health in HEARD and live.below > 0 else before.below)
 
     def keep_refused(self, carrier: ZoneCode, codes: Iterable[ZoneCode]) -> None:
         """Notes zones that this child reported and that may not be there: somebody else's, so far."""
@@ -274,6 +289,33 @@ class Roster:
         self._streams.replace_uses(code, ())
         self._members.drop_child(code)
         self._free([code, *below])
+
+    def heard(self) -> int:
+        """What we say in our reports: all zones below us that we report as alive were heard then, or later.
+
+        Milliseconds of corrected time; 0 if there is none, -1 if a child has some below it and does not say so.
+        """
+        wall, now = self._own.wall(), self._clock.now()
+        if self._oldest is not None and now < self._oldest[0] + 1.0:
+            # Over 20,000 children this is not free, and what was true a moment ago still is.
+            return self._oldest[1]
+        oldest = self._heard(wall, now)
+        self._oldest = (now, oldest)
+        return oldest
+
+    def _heard(self, wall: Wall, now: Mono) -> int:
+        oldest = 0
+        for live in self.live.values():
+            if live.child.health not in HEARD or not live.entry:
+                continue
+            at = live.child.heard_at or Wall(0.0) if live.heard is None else Wall(wall - (now - live.heard))
+            known = [round(at * 1000)]
+            if live.below < 0 and self._tree.carries(live.child.code):
+                return -1
+            if live.below > 0:
+                known.append(live.below)
+            oldest = min(known) if not oldest else min(oldest, *known)
+        return oldest
 
     async def cut(self, code: ZoneCode, why: str, text: str, retry_after: float = -1.0) -> None:
         """Ends a child's session, if it has one, with an error's code and text. Below 0: it shall not come back."""

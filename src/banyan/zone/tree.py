@@ -28,7 +28,8 @@ NAMED = 5
 class Node:
     """One zone below. `via` is the direct child through which it is reached (itself, for a direct child).
 
-    `as_of` is when its parent last heard it (corrected wall seconds), None for never.
+    `as_of` is when its parent last heard it (corrected wall seconds), None for never. `below`: while it is not heard,
+    since when at least those below it were last known to be heard; None where that is not known.
     """
 
     code: ZoneCode
@@ -43,6 +44,7 @@ class Node:
     as_of: float | None
     labels: tuple[tuple[str, str], ...] = ()
     racks: int = 0
+    below: float | None = None
 
 
 class Tree:
@@ -119,6 +121,10 @@ class Tree:
 
     def _lies_below(self, code: ZoneCode, above: ZoneCode) -> bool:
         return any(node.code == above for node in self.chain(code))
+
+    def carries(self, via: ZoneCode) -> bool:
+        """Whether zones beside the direct child itself are reached through it."""
+        return any(code != via for code in self._via.get(via, ()))
 
     def through(self, via: ZoneCode) -> Iterable[ZoneCode]:
         """All zones reached through this direct child, the child itself included."""

@@ -11,8 +11,10 @@ import msgspec
 class ZoneView(msgspec.Struct, frozen=True):
     """One zone below. `state`, `health`, `admin`: the words of core.zone; `reason` explains the worst of them.
 
-    `as_of`: when its parent last heard it. `parent` is the path of the parent; `depth` 1 is a direct
-    child. `lease` is what was last granted, in seconds; None where only its own parent knows.
+    `as_of`: when its parent last heard it; for a zone further down the instant since which at least it is known to have
+    been heard. `totals_as_of`: the oldest instant in `hosts`, `servers` and `used_share`. `parent` is the path of the
+    parent; `depth` 1 is a direct child. `lease` is what was last granted, in seconds to a tenth. What only its own
+    parent knows is None.
     """
 
     name: str
@@ -38,6 +40,7 @@ class ZoneView(msgspec.Struct, frozen=True):
     hosts: int | None = None
     servers: int | None = None
     used_share: float | None = None
+    totals_as_of: str | None = None
 
 
 class AmountView(msgspec.Struct, frozen=True):
@@ -73,7 +76,11 @@ class PartView(msgspec.Struct, frozen=True):
 
 
 class UsageView(msgspec.Struct, frozen=True):
-    """`banyan usage`. `as_of` is the oldest instant in the live totals. `names` of what is unknown, at most 100."""
+    """`banyan usage`. `as_of` is the oldest instant in the live totals. `unknown_names`: of zones, at most 100.
+
+    `fits`: per shape, how many more of it would fit. `fits_unknown`: per shape, on how many of the live hosts that was
+    not counted (yet), so that the number is the least there may be; a shape that was counted everywhere is not in it.
+    """
 
     as_of: str | None
     path: str
@@ -85,6 +92,7 @@ class UsageView(msgspec.Struct, frozen=True):
     unknown: PartView
     unknown_names: tuple[str, ...] = ()
     fits: dict[str, int] = {}
+    fits_unknown: dict[str, int] = {}
 
 
 class UseView(msgspec.Struct, frozen=True):
@@ -249,6 +257,14 @@ class UplinkView(msgspec.Struct, frozen=True):
     bytes_received: int
 
 
+class ShapesView(msgspec.Struct, frozen=True):
+    """The shapes that this zone knows: `counted` here and announced to the zones below, `left_out`, and why."""
+
+    counted: int
+    left_out: int = 0
+    reason: str = ""
+
+
 class StatusView(msgspec.Struct, frozen=True):
     """The zone itself: `banyan status`. `time_offset` is the correction of the machine's clock in seconds."""
 
@@ -269,3 +285,4 @@ class StatusView(msgspec.Struct, frozen=True):
     restored_at: str | None = None
     ready: bool = True
     reason: str = ""
+    shapes: ShapesView = ShapesView(0)

@@ -25,6 +25,7 @@ from banyan.core.rack import Rack, RackHealth
 from banyan.core.records import Unit
 from banyan.core.secret import Secret
 from banyan.core.zone import Health, Uplink
+from banyan.placement.shapes import read_keys
 from banyan.trust import tokens
 from banyan.zone.commands.access import Access
 from banyan.zone.commands.zones import ZoneWords
@@ -37,6 +38,7 @@ from banyan.zone.reconcile.children import Children
 from banyan.zone.reconcile.health import HealthWatch
 from banyan.zone.reconcile.inventory import Inventory, InventorySettings
 from banyan.zone.reconcile.publish import Publish
+from banyan.zone.reconcile.shapes import Shapes
 from banyan.zone.reconcile.uplinks import Answering, UplinkSide, code_key, used_key
 from banyan.zone.roster import Roster
 from banyan.zone.settings import ZoneSettings
@@ -100,7 +102,7 @@ class Zone:
         self._drivers = drivers
         self._links = links
         self.tree = Tree(own.code, own.name)
-        self.members = Members(settings.shapes, self._members_changed)
+        self.members = Members(settings.shapes, self._members_changed, lambda: self._signal("shapes"))
         self.streams = Streams(own.code, first_generation(own.wall(), ids))
         self.roster = Roster(own, store, clock, settings.terms, self.tree, self.members, self.streams)
         self.admission = Admission(own, store, clock, ids, settings, self.roster, self.tree, self.ancestors)
@@ -125,22 +127,26 @@ class Zone:
             __version__,
         )
         self.health = HealthWatch(own, clock, self.roster, self.children)
+        self.shapes = Shapes(own, store, clock, self.members)
         self.loops = {a.name: Loop(a, clock, ids) for a in self._activations()}
         self.roster.woken = self.loops["health"].signal
         own.retimed = self._retimed
         self._tasks: asyncio.TaskGroup | None = None
 
     def _activations(self) -> tuple[Activation, ...]:
-        return (self.publish, self.health, self.certificates)
+        return (self.publish, self.health, self.certificates, self.shapes)
 
     def _retimed(self) -> None:
         for name in ("certificates", "publish"):
             self.loops[name].signal()
 
     def _members_changed(self) -> None:
-        loop = self.loops.get("publish") if hasattr(self, "loops") else None
-        if loop is not None:
-            loop.signal()
+        self._signal("publish")
+
+    def _signal(self, name: str) -> None:
+        """Members are made before the loops are, and each loop begins with an activation of its own."""
+        if hasattr(self, "loops"):
+            self.loops[name].signal()
 
     async def _asked(self, request: Request, caller: Caller) -> bytes:
         return await self.answer(request, caller)
@@ -194,6 +200,7 @@ class Zone:
             self.members,
             self._asked,
             self._uplink_changed,
+            self.roster.heard,
         )
         up = self.ups[row.id] = Up(side, self._links.uplink(side))
         self.own.guided = True
@@ -211,6 +218,8 @@ class Zone:
             self.streams.code = self.own.code
             self.loops["certificates"].signal()
         self.tree.move(self.own.code, home.path if home is not None and home.path else self.own.name)
+        ups = sorted((up.side.row for up in self.ups.values()), key=lambda row: (not row.home, row.id))
+        self.members.announced(read_keys(row.shapes.keys) for row in ups)
 
     async def _add_rack(self, spec: RackSpec) -> None:
         drawn = RackCode(int.from_bytes(self.ids.token(5), "big"))

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from banyan.core.errors import BanyanError, Unreachable
 from banyan.core.ids import ZoneCode
 from banyan.core.messages import (
@@ -49,6 +51,7 @@ class FakeChild:
     said: list[str] = field(default_factory=list)
     events: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
     reports: list[Report | Beat] = field(default_factory=list)
+    acks: list[Ack | BeatAck] = field(default_factory=list)
     known: list[Generations] = field(default_factory=list)
     budgets: list[int] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
@@ -118,6 +121,7 @@ class FakeChild:
         await self.fresh.wait()
 
     async def acknowledged(self, ack: Ack | BeatAck, sent_at: Mono) -> None:
+        self.acks.append(ack)
         self._note("acknowledged")
 
     async def renewal(self) -> Renew | None:
@@ -205,7 +209,7 @@ class FakeParent:
         await self._step("reported")
         if self.acks:
             ack = self.acks.pop(0)
-            return Ack(report.seq, ack.grant, ack.known, ack.resend)
+            return Ack(report.seq, ack.grant, ack.known, ack.resend, ack.shapes)
         if isinstance(report, Beat):
             return BeatAck(report.seq, self.report_ms)
         return Ack(report.seq, self.grant(), Generations(1, 1, 1))
@@ -232,7 +236,7 @@ def report(**changes: object) -> Report:
 
 
 def _numbered(one: Report, seq: int) -> Report:
-    return Report(seq, one.condition, one.reason, one.scanning, one.scanned, one.digest, one.lineage, one.ledger)
+    return msgspec.structs.replace(one, seq=seq)
 
 
 def busy() -> BanyanError:

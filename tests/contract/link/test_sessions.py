@@ -6,17 +6,20 @@ import asyncio
 
 import pytest
 
+from banyan.core.digest import MAX_NAME, MAX_SHAPES
 from banyan.core.errors import Broken, Conflict, Refused
 from banyan.core.ids import ZoneCode
 from banyan.core.lineage import Delta
 from banyan.core.messages import (
     Ack,
     Answer,
+    Beat,
     EpochProof,
     Generations,
     Grant,
     Renew,
     Report,
+    ShapeSet,
 )
 from tests.contract.link.certificates import Authority
 from tests.contract.link.sides import CALLER, busy, report
@@ -179,6 +182,33 @@ def test_the_pace_and_what_is_known_come_from_the_parent(transport: Transport) -
             await child.until("acknowledged")
             await child.until("report")
             assert child.known[-1] == Generations(5, 6, 7)
+
+    transport.run(test)
+
+
+def test_a_set_of_shapes_comes_down_with_any_acknowledgement(transport: Transport) -> None:
+    """The longest that there may be, also in answer to a heartbeat that had no news."""
+    longest = ShapeSet(bytes(16), tuple(f"custom_{n:03}_{'x' * (MAX_NAME - 13)}=1" for n in range(MAX_SHAPES)))
+
+    async def test() -> None:
+        async with World(transport) as world:
+            known = Generations(1, 1, 1)
+            world.parent.acks = [
+                Ack(0, Grant(15_000, 600_000, 600, 1), known),
+                Ack(0, Grant(15_000, 600_000, 600, 1), known, shapes=longest),
+                Ack(0, Grant(15_000, 600_000, 60_000, 1), known, shapes=ShapeSet(b"hash", ("vcpu=1",))),
+            ]
+            child, link = world.child()
+            child.tell(report(shapes=b"none", heard=7))
+            world.run(link)
+            for _ in range(3):
+                await child.until("acknowledged")
+            first, *rest = world.parent.reports
+            assert isinstance(first, Report)
+            assert (first.shapes, first.heard) == (b"none", 7)
+            assert [type(one) for one in rest] == [Beat, Beat]
+            told = [ack.shapes for ack in child.acks if isinstance(ack, Ack)]
+            assert told == [None, longest, ShapeSet(b"hash", ("vcpu=1",))]
 
     transport.run(test)
 

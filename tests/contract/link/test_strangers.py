@@ -101,7 +101,8 @@ def test_a_child_of_the_next_version_talks_to_a_parent_of_this_one(transport: Tr
             hello = msgspec.msgpack.decode(encoder.encode(HELLO))
             await talker.wire.send(encoder.encode([[*hello, None, (), "a field of version 2"]]))
             assert isinstance(await talker.hear(), HelloAck)
-            await talker.wire.send(encoder.encode([[77, "a message of version 2"], [9, 1, "a field of version 2"]]))
+            beat = msgspec.msgpack.decode(encoder.encode(Beat(1)))
+            await talker.wire.send(encoder.encode([[77, "a message of version 2"], [*beat, "a field of version 2"]]))
             ack = await talker.hear()
             assert not isinstance(ack, Bye)
             assert world.link.counters.unknown == 1

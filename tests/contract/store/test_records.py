@@ -9,7 +9,7 @@ import pytest
 
 from banyan.core.errors import Refused
 from banyan.core.ids import RackCode, ZoneCode
-from banyan.core.messages import EpochProof
+from banyan.core.messages import EpochProof, ShapeSet
 from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord, Verdict
 from banyan.core.rack import Basis, Capacity, Rack, RackHealth
 from banyan.core.records import AuthorityRow, Self, Unit
@@ -50,6 +50,7 @@ UPLINK = Uplink(
     Wall(4.25),
     True,
     "refused",
+    ShapeSet(b"\x00\xff", ("vcpu=1", "memory_mib=512,vcpu=2;HW_CPU_X86_AVX2")),
 )
 CHILD = Child(
     ZoneCode(BIG),

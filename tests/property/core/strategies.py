@@ -29,8 +29,9 @@ sums = st.builds(
     st.dictionaries(st.sampled_from(CLASSES), amounts, max_size=2),
     st.dictionaries(st.sampled_from([str(s) for s in GuestState]), counts, max_size=2),
     st.dictionaries(st.builds(lambda s: s.key, shapes), counts, max_size=2),
+    st.dictionaries(st.builds(lambda s: s.id, shapes), counts, max_size=2),
 )
-apart = sums.map(lambda s: replace(s, fits={}))
+apart = sums.map(lambda s: replace(s, fits={}, counted={}))
 # Whole milliseconds: what the flat form keeps.
 instants = st.one_of(st.none(), st.integers(1, 4_102_444_800_000).map(lambda ms: Wall(ms / 1000)))
 digests = st.builds(

@@ -60,6 +60,8 @@ def test_a_repaired_fold_equals_the_count_on_paper(
     offered, rest = fold.sums()
     by_hand = {one.key: fits_by_hand(rack.values(), one) for one in wanted}
     assert offered.fits == {key: n for key, n in sorted(by_hand.items()) if n}
+    # Counted on every host that is offered, also where none fits.
+    assert offered.counted == ({one.id: offered.hosts for one in wanted} if offered.hosts else {})
     assert offered.resources == total(rack, True)
     assert rest.resources == total(rack, False)
     assert offered.hosts + rest.hosts == len(rack) == len(columns)

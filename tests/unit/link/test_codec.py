@@ -13,6 +13,7 @@ from banyan.core.lineage import MAX_ROWS, Delta, Ledger
 from banyan.core.messages import (
     MAX_FRAME,
     MAX_STRANGER_FRAME,
+    Ack,
     Admitted,
     Answer,
     Beat,
@@ -27,6 +28,7 @@ from banyan.core.messages import (
     Message,
     Report,
     Request,
+    ShapeSet,
     Welcome,
 )
 from banyan.link.codec import SESSION, STRANGER, Limits, decode, encode, join
@@ -174,6 +176,14 @@ def changed(kind: type, **fields: object) -> Message:
         changed(Report, lineage=Delta(0, 1, (msgspec.structs.replace(ROW, name="a\0"),))),
         changed(Report, ledger=Ledger(0, 1, (USE,) * 5001)),
         changed(Report, ledger=Ledger(0, 1, (msgspec.structs.replace(USE, vcpu=-1),))),
+        changed(Report, heard=-2),
+        changed(Report, shapes=bytes(65)),
+        changed(Beat, heard=1 << 60),
+        changed(HelloAck, shapes=bytes(65)),
+        changed(Ack, shapes=ShapeSet(bytes(65))),
+        changed(Ack, shapes=ShapeSet(b"", ("vcpu=1",) * 301)),
+        changed(Ack, shapes=ShapeSet(b"", ("x" * 257,))),
+        changed(Ack, shapes=ShapeSet(b"", ("vcpu=1\0",))),
         changed(Request, id=-1),
         changed(Request, caller=msgspec.structs.replace(CALLER, subject="x" * 300)),
         changed(Answer, status=1000),

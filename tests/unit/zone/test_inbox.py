@@ -9,6 +9,7 @@ from banyan.core.errors import BadInput
 from banyan.core.ids import ZoneCode
 from banyan.core.lineage import Delta, Ledger, Row, UseRow
 from banyan.core.messages import DigestPart, Generations
+from banyan.core.resources import shape_id
 from banyan.core.time import BUILD_DATE, Wall
 from banyan.zone.feed import FIRST_BOOKMARK
 from banyan.zone.inbox import Inbox, use_changes
@@ -44,6 +45,24 @@ def test_a_digest_of_another_generation_does_not_fit() -> None:
     inbox = Inbox(CHILD, digest=5)
     assert inbox.digest(DigestPart(4, 6, {"lh": 2}), {}, NOW) is None
     assert inbox.known.digest == 5
+
+
+ONE = shape_id("vcpu=1")
+
+
+@pytest.mark.parametrize(
+    ("held", "part"),
+    [
+        ({}, DigestPart(0, 4, {"lh": 5, f"lk:{ONE}": 6})),
+        ({"lh": 5}, DigestPart(3, 4, {f"lk:{ONE}": 6})),
+        ({"lh": 5, f"lk:{ONE}": 5}, DigestPart(3, 4, {f"lk:{ONE}": 6})),
+        ({"lh": 5, f"lk:{ONE}": 5}, DigestPart(3, 4, {"lh": 4})),
+    ],
+)
+def test_a_child_can_not_say_that_it_counted_for_others(held: dict[str, int], part: DigestPart) -> None:
+    """Counted on more hosts than it has, a shape would look counted on hosts of its siblings."""
+    with pytest.raises(BadInput, match="counted on"):
+        Inbox(CHILD, digest=3).digest(part, held, NOW)
 
 
 def test_nothing_is_as_of_later_than_now() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from banyan.core.catalogue import Flavor
-from banyan.core.digest import Digest, Sums, ZoneCounts, diff, flatten, merge, unflatten
+from banyan.core.digest import MAX_SHAPES, Digest, Sums, ZoneCounts, diff, flatten, merge, unflatten
 from banyan.core.host import Host
 from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.rack import Rack, RackHealth
@@ -44,7 +44,17 @@ def rack(number: int = 1, health: RackHealth = RackHealth.AVAILABLE) -> Rack:
 
 def picture(members: Members, number: int, cores: int, *shapes: Shape) -> None:
     hosts = [Host(f"h{number}", "h", {VCPU: Amount(cores, cores, 0)})]
-    members.put_picture(rack(number), Fold(Columns.build([hosts])), {("active", True): 2}, shapes)
+    wanted = members.wanted(RackCode(number), shapes)
+    members.put_picture(rack(number), Fold(Columns.build([hosts]), wanted), {("active", True): 2}, shapes)
+    catch_up(members)
+
+
+def catch_up(members: Members) -> None:
+    """As reconcile/shapes.py does, without turns of a loop."""
+    while (behind := members.lagging()) is not None:
+        assert behind.fold is not None
+        behind.fold.watch(members.shapes.counted)
+        members.counted(behind.rack.code, behind.fold)
 
 
 def test_a_leaf_zone_sums_its_racks() -> None:
@@ -52,19 +62,92 @@ def test_a_leaf_zone_sums_its_racks() -> None:
     picture(members, 1, 4, ONE)
     picture(members, 2, 8, ONE)
     digest = members.fold()
-    assert digest.live == Sums(2, 2, 0, {VCPU: Amount(12, 12, 0)}, {"active": 4}, {"vcpu=1": 12})
+    assert digest.live == Sums(2, 2, 0, {VCPU: Amount(12, 12, 0)}, {"active": 4}, {"vcpu=1": 12}, {ONE.id: 2})
     assert digest.as_of == NOW
     assert digest.zones == ZoneCounts()
 
 
 def test_every_rack_counts_the_shapes_of_all() -> None:
-    members = Members(announced=["vcpu=4"])
+    members = Members(["vcpu=4"])
     picture(members, 1, 4, ONE)
     assert members.fold().live.fits == {"vcpu=1": 4, "vcpu=4": 1}
     picture(members, 2, 8, TWO)
     assert members.fold().live.fits == {"vcpu=1": 12, "vcpu=2": 6, "vcpu=4": 3}
     members.drop_rack(RackCode(2))
+    catch_up(members)
     assert members.fold().live.fits == {"vcpu=1": 4, "vcpu=4": 1}
+
+
+def test_what_parents_announce_is_counted_until_none_does() -> None:
+    told: list[int] = []
+    members = Members(reshaped=lambda: told.append(1))
+    picture(members, 1, 4, ONE)
+    members.announced([[TWO], [shape({VCPU: 4})]])
+    assert told
+    # Known, and not yet counted: not the same as none.
+    digest = members.fold().live
+    assert (digest.fits, digest.uncounted("vcpu=1"), digest.uncounted("vcpu=2")) == ({"vcpu=1": 4}, 0, 1)
+    catch_up(members)
+    digest = members.fold().live
+    assert (digest.fits, digest.uncounted("vcpu=2")) == ({"vcpu=1": 4, "vcpu=2": 2, "vcpu=4": 1}, 0)
+    assert members.announcement.keys == ("vcpu=1", "vcpu=2", "vcpu=4")
+    # One of two parents goes, or no longer announces it.
+    members.announced([[TWO]])
+    assert members.announcement.keys == ("vcpu=1", "vcpu=2")
+    catch_up(members)
+    assert members.fold().live.fits == {"vcpu=1": 4, "vcpu=2": 2}
+    members.announced([])
+    catch_up(members)
+    assert members.fold().live.fits == {"vcpu=1": 4}
+    assert members.shapes.counted == (ONE,)
+
+
+def test_what_is_counted_meanwhile_does_not_stand_for_a_newer_picture() -> None:
+    members = Members()
+    picture(members, 1, 4, ONE)
+    members.announced([[TWO]])
+    behind = members.lagging()
+    assert behind is not None
+    assert behind.fold is not None
+    old = behind.fold
+    picture(members, 1, 16, ONE)
+    old.watch(members.shapes.counted)
+    members.counted(RackCode(1), old)
+    assert members.fold().live.fits == {"vcpu=1": 16, "vcpu=2": 8}
+
+
+def test_a_shape_that_one_child_does_not_count_is_unknown_there_and_not_none() -> None:
+    members = Members(["vcpu=1"])
+    members.put_child(child(1))
+    members.put_digest(ZoneCode(1), {**reported(10), f"lk:{ONE.id}": 10})
+    # A child of the version before counts what it knows, and does not say where.
+    members.put_child(child(2))
+    members.put_digest(ZoneCode(2), reported(5))
+    members.put_child(child(3))
+    members.put_digest(ZoneCode(3), {"lh": 7, f"lk:{ONE.id}": 7})
+    live = members.fold().live
+    assert (live.hosts, live.fits, live.uncounted("vcpu=1")) == (22, {"vcpu=1": 15}, 5)
+    members.put_child(replace(child(2), health=Health.LOST))
+    assert members.fold().live.uncounted("vcpu=1") == 0
+    members.put_child(replace(child(1), admin=Admin.DISABLED))
+    live = members.fold().live
+    assert (live.hosts, live.fits, live.counted) == (7, {}, {ONE.id: 7})
+
+
+def test_children_can_not_crowd_out_what_is_announced() -> None:
+    members = Members(["vcpu=999"])
+    for number in range(MAX_SHAPES + 5):
+        members.put_child(child(number + 1))
+        one = shape({VCPU: number + 1})
+        members.put_digest(ZoneCode(number + 1), {"lh": 1, f"lf:{one.key}": 1, f"lk:{one.id}": 1})
+    last = ZoneCode(MAX_SHAPES + 9)
+    members.put_child(replace(child(int(last))))
+    members.put_digest(last, {"lh": 2, "lf:vcpu=999": 4, f"lk:{shape({VCPU: 999}).id}": 2})
+    live = members.fold().live
+    assert len(live.fits) == len(live.counted) == MAX_SHAPES
+    assert live.fits["vcpu=999"] == 4
+    assert live.counted[shape({VCPU: 999}).id] == 2
+    assert all(live.uncounted(key) < live.hosts for key in live.fits)
 
 
 def test_a_rack_that_does_not_answer_stands_apart() -> None:

@@ -44,6 +44,7 @@ from banyan.trust.epochs import prove_epoch, proved_epoch
 from banyan.trust.keys import fingerprint
 from banyan.trust.lineage import RefusedRow, sift_rows
 from banyan.trust.marks import EpochVerdict, MarkVerdict, judge_epoch, judge_marks
+from banyan.zone.announcing import Announcing
 from banyan.zone.firm import firm
 from banyan.zone.inbox import use_changes
 from banyan.zone.members import Members
@@ -92,6 +93,7 @@ class Children:
         self._members = members
         self._ancestors = ancestors
         self._admission = admission
+        self._announcing = Announcing(clock, members)
 
     # --- opening --------------------------------------------------------------------------------
 
@@ -142,6 +144,8 @@ class Children:
                 live.session = session
                 live.since = self._clock.now()
                 live.told = (self._tree.path, self._ancestors())
+                # Which shapes it holds its first report says.
+                live.shapes = b""
                 live.heard = self._clock.now()
                 grant, _ = self._grant(live)
                 return live, grant
@@ -158,6 +162,7 @@ class Children:
             ancestors=(self._own.code, *self._ancestors()),
             # By the CA that this wire showed: to a newer one, of which it has not heard, the child could lead nobody.
             proof=prove_epoch(self._own.issuer_of(session.peer.local), child.code, grant.epoch),
+            shapes=self._announcing.hash,
         )
 
     async def _meet_epoch(self, hello: Hello, shown: ChildProof, peer: Peer) -> bool:
@@ -254,12 +259,14 @@ class Children:
         live.heard = self._clock.now()
         live.late = habit(live.late, live.granted, live.terms, live.heard)
         if isinstance(report, Beat):
+            self._heard_below(live, report)
             await self._heard(live)
             grant, due = self._grant(live)
-            if live.again:
-                # Rows that were refused here may be right now; only an Ack can ask for them.
-                live.again = False
-                return Ack(report.seq, grant, live.inbox.known, resend=True)
+            shapes = self._announcing.due(live)
+            if live.again or shapes is not None:
+                # Rows that were refused here may be right now, or there is something to tell: only an Ack can.
+                again, live.again = live.again, False
+                return Ack(report.seq, grant, live.inbox.known, again, shapes)
             return BeatAck(report.seq, due)
         if report.condition == LEAVING:
             await self._left(live)
@@ -268,8 +275,15 @@ class Children:
         live.condition, live.said = _condition(report.condition), shown(report.reason, 500)
         await self._heard(live)
         await self._progress(live, report)
+        # After its rows: who is no longer alive in them was last known to be by what was said before.
+        self._heard_below(live, report)
+        live.shapes = report.shapes
         grant, _ = self._grant(live)
-        return Ack(report.seq, grant, live.inbox.known, resend)
+        return Ack(report.seq, grant, live.inbox.known, resend, self._announcing.due(live))
+
+    def _heard_below(self, live: Live, report: Report | Beat) -> None:
+        """Nothing was heard later than now, whatever a child's clock says."""
+        live.below = min(report.heard, round(self._own.wall() * 1000))
 
     async def _left(self, live: Live) -> None:
         """A child's own last word: it is retired, as by a person's."""

@@ -231,7 +231,7 @@ class Inventory:
         """The new picture replaces the old one: in the store by one unit, then in memory."""
         guests, uses = await counted(self._store, self._code)
         mine = offered_shapes(scan.flavors)
-        shapes = tuple(sorted({*mine, *self._members.shapes}, key=lambda shape: shape.key))
+        shapes = self._members.wanted(self._code, mine)
         fold = await watched(Fold(recording.columns, (), self._settings.ceiling), shapes, self._clock)
         counters = flatten(fold.digest(guests, started_at))
         servers = sum(guests.values())
@@ -271,7 +271,7 @@ class Inventory:
         self._streams.replace_uses(self._code, uses, announce=False)
 
     async def _show(self, rack: Rack, fold: Fold, guests: GuestCounts, shapes: tuple[Shape, ...]) -> None:
-        await watched(fold, tuple(sorted({*shapes, *self._members.shapes}, key=lambda s: s.key)), self._clock)
+        await watched(fold, self._members.wanted(self._code, shapes), self._clock)
         self._members.put_picture(rack, fold, guests, shapes)
 
     async def _down(self, reason: str) -> None:

@@ -124,8 +124,11 @@ async def counted(store: Store, rack: RackCode) -> tuple[GuestCounts, tuple[UseR
 
 
 async def watched(fold: Fold, shapes: tuple[Shape, ...], clock: Clock) -> Fold:
-    """The fold, counting these shapes, with turns of the loop between."""
-    for end in range(SHAPES_AT_ONCE, len(shapes) + SHAPES_AT_ONCE, SHAPES_AT_ONCE):
-        fold.watch(shapes[:end])
+    """The fold, counting these shapes, with turns of the loop between; what it counted already is not counted again."""
+    counted = set(fold.shapes)
+    known = [shape for shape in shapes if shape in counted]
+    new = [shape for shape in shapes if shape not in counted]
+    for end in range(SHAPES_AT_ONCE, len(new) + SHAPES_AT_ONCE, SHAPES_AT_ONCE):
+        fold.watch([*known, *new[:end]])
         await clock.sleep_until(clock.now())
     return fold

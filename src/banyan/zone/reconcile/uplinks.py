@@ -33,6 +33,7 @@ from banyan.core.messages import (
     Renewed,
     Report,
     Request,
+    ShapeSet,
     Welcome,
 )
 from banyan.core.ports import Clock, Credentials, Ids, Peer, Store
@@ -40,6 +41,7 @@ from banyan.core.records import Unit
 from banyan.core.secret import Secret
 from banyan.core.time import Mono, Wall
 from banyan.core.zone import Lease, Uplink
+from banyan.placement.shapes import set_hash
 from banyan.trust import certificate, tokens
 from banyan.trust.attest import join_code, known_key
 from banyan.trust.chain import MAX_CERTIFICATES, new_pins, verify_parent
@@ -59,6 +61,8 @@ from banyan.zone.streams import Streams
 log = structlog.get_logger("banyan.uplink")
 
 MARK = 16  # bytes
+# What a zone says that holds no shapes of its parent's, and would take some.
+NO_SHAPES = set_hash(())
 # A child's last word in its report's `condition`: its parent retires it.
 LEAVING = "leaving"
 
@@ -80,6 +84,7 @@ class UplinkSide:
         members: Members,
         answer: Answering,
         changed: Callable[[Uplink], None],
+        heard: Callable[[], int],
     ) -> None:
         self.row = row
         self.lease: Lease | None = None
@@ -98,7 +103,9 @@ class UplinkSide:
         self._members = members
         self._answer = answer
         self._changed = changed
-        self._said: tuple[str, str, bool, bool] | None = None
+        self._heard = heard
+        self._heard_said = -1
+        self._said: tuple[str, str, bool, bool, bytes] | None = None
         # What this session's wire showed: a renewal is bound to it, also after an earlier one in the same session.
         self._shown = row.certificate
         self._news = streams.subscribe()
@@ -262,6 +269,9 @@ class UplinkSide:
             read_only=ack.read_only,
             last_error="",
         )
+        if not ack.shapes:
+            # A parent of the version before announces nothing: what an earlier one did is no longer announced.
+            row = replace(row, shapes=ShapeSet())
         if ack.certificate:
             check_issued(ack.certificate, self._own.public, row.bundle, self._own.wall())
             row = replace(row, certificate=ack.certificate)
@@ -287,17 +297,23 @@ class UplinkSide:
         self._news.clear()
         here = self._members
         # Ready means counted: a scan counts once the digest that goes up has it.
-        said = (here.condition.value, here.reason[:500], here.scanning, here.scanned and self._streams.scanned)
+        scanned = here.scanned and self._streams.scanned
+        holds = self.row.shapes.hash or NO_SHAPES
+        said = (here.condition.value, here.reason[:500], here.scanning, scanned, holds)
         if self.leaving:
-            said = (LEAVING, "this zone leaves by its operator's word", False, True)
+            said = (LEAVING, "this zone leaves by its operator's word", False, True, holds)
         generations = self._streams.generations()
         if said == self._said and known == generations:
-            return Beat(seq)
+            self._heard_said = self._heard()
+            return Beat(seq, self._heard_said)
         digest = self._streams.digest_since(known.digest)
         lineage = self._streams.lineage_since(known.lineage, budget)
         ledger = self._streams.ledger_since(known.ledger, budget)
         self._said = said
-        return Report(seq, *said, digest, lineage, ledger)
+        if lineage is None or not lineage.more:
+            # Said of the zones as they were told: while some are still to be told, what was said before holds.
+            self._heard_said = self._heard()
+        return Report(seq, *said[:4], digest, lineage, ledger, self._heard_said, holds)
 
     async def news(self) -> None:
         await self._news.wait()
@@ -309,6 +325,9 @@ class UplinkSide:
                 await self._keep(replace(self.row, known_epoch=ack.grant.epoch), "child.epoch")
             if self.state != "read-only":
                 self.lease = Lease(sent_at, ack.grant.lease / 1000, ack.grant.silence / 1000, ack.grant.epoch)
+            if ack.shapes is not None and ack.shapes.hash:
+                # Stored before the next report says that it is held.
+                await self._keep(replace(self.row, shapes=ack.shapes), "child.shapes")
         elif self.lease is not None:
             self.lease = replace(self.lease, sent_at=sent_at)
 

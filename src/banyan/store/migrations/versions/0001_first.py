@@ -301,6 +301,7 @@ def upgrade() -> None:
         sa.Column("joined_at", sa.Double(), nullable=True),
         sa.Column("read_only", sa.Boolean(), nullable=False),
         sa.Column("last_error", TEXT, nullable=False),
+        sa.Column("shapes", TEXT, nullable=False),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_table(

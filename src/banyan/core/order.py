@@ -9,7 +9,6 @@ link as MessagePack arrays: fields are only ever appended, with defaults. Nothin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from typing import Final
@@ -267,8 +266,7 @@ _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
 # --- what comes back ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, gc=False):
     """What one order holds in one rack: `counts[i]` guests on `hosts[i]`, where `fits[i]` would have fitted.
 
     Three tuples of one length: an object for each of 10,000 hosts would cost more than the claim.

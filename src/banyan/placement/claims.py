@@ -1,0 +1,406 @@
+"""Exact claims on the hosts of one rack (protocols §5).
+
+A claim is *pending* beside the columns until its transaction is known to have committed: it holds
+room at once, so that two claims never meet, and is in no total before it is durable. `commit` and
+`cancel` end that. On exclusive capacity no claim ever takes a host above what it may promise; on shared
+capacity a claim is the best guess after the last scan, and stays a debit until a scan has seen it.
+Hosts change under it through the columns. It stores nothing, and gives no ids.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from banyan.core.order import Claim, Ground, GroupPolicy, Policy, Refusal
+from banyan.core.rack import Capacity
+from banyan.core.resources import ResourceClass, Shape
+from banyan.placement.columns import Columns, Ints
+from banyan.placement.filters import NOBODY, Around, Ask, left_out
+from banyan.placement.index import Index
+from banyan.placement.room import Pairs, Room
+from banyan.placement.score import END, MAX_COUNT, ROW_MASK, apart, in_turn, key_count, keys, pack, spread, together
+
+# Asks with an index; the one not used for longest goes. Each costs a pass over all hosts, and 50 KiB.
+MAX_INDEXES: Final = 256
+
+Needs = tuple[tuple[ResourceClass, int], ...]
+
+
+class _Hold(msgspec.Struct, gc=False):
+    claim: Claim
+    needs: Needs
+    group: str
+    debit: bool = False  # committed, but in no scan yet
+
+
+@dataclass(slots=True)
+class _Asked:
+    """An ask's index, and why it was refused last, as long as nothing has changed since."""
+
+    index: Index
+    stamp: tuple[int, int] = (0, 0)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class Claims:
+    """`seed` decides ties. `ceiling`: the most that may be promised per class, whatever the hosts have (core.share).
+
+    The columns stay the caller's to change; only `commit` and `release` change them here.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        capacity: Capacity = Capacity.EXCLUSIVE,
+        seed: int = 0,
+        ceiling: Mapping[ResourceClass, int] | None = None,
+    ) -> None:
+        self.capacity = capacity
+        self.ceiling = dict(ceiling or {})
+        self._room = Room(columns, seed)
+        self._holds: dict[str, _Hold] = {}
+        self._asked: OrderedDict[Ask, _Asked] = OrderedDict()
+        self._groups: dict[str, dict[str, int]] = {}
+
+    @property
+    def columns(self) -> Columns:
+        return self._room.columns
+
+    @property
+    def pending(self) -> Mapping[str, Claim]:
+        """Claims that are neither committed nor cancelled, by order."""
+        return {order: hold.claim for order, hold in self._holds.items() if not hold.debit}
+
+    @property
+    def debits(self) -> Collection[str]:
+        """Orders committed on shared capacity that no scan was said to hold."""
+        return [order for order, hold in self._holds.items() if hold.debit]
+
+    def fits(self, ask: Ask) -> int:
+        """How many more guests would find a place now, one by one, less what is pending; at most MAX_COUNT."""
+        return min(int(self._index(ask).index.counts().sum()), self._under_ceiling(ask.shape))
+
+    # --- claiming -------------------------------------------------------------------------------
+
+    def claim(self, order: str, ask: Ask, least: int = 1, most: int = 1, near: Around = NOBODY) -> Claim | Refusal:
+        """Holds places for `most` guests, or as many as there are, but for no fewer than `least`; else for none.
+
+        The same order gets the same claim. `near.members` are the stored guests of the group: orders of
+        one group come here one at a time. A refusal counts every host.
+        """
+        held = self._holds.get(order)
+        if held is not None:
+            return held.claim
+        asked = self._index(ask)
+        left = self._under_ceiling(ask.shape) if self.ceiling else MAX_COUNT
+        members = self._members(near) if near.policy is not None else {}
+        if left >= most == 1:
+            claim = self._one(order, asked.index, near, members)
+        else:
+            claim = self._many(order, asked.index, near, members, least, min(most, left))
+        if isinstance(claim, int):
+            return self._refusal(asked, near, members, left < least, claim)
+        self._holds[order] = _Hold(claim, ask.shape.needs, near.group)
+        if near.group:
+            pending = self._groups.setdefault(near.group, {})
+            for host, count in zip(claim.hosts, claim.counts, strict=True):
+                pending[host] = pending.get(host, 0) + count
+        return claim
+
+    def _one(self, order: str, index: Index, near: Around, members: Mapping[str, int]) -> Claim | int:
+        """A claim for one guest; how many places there are (none) if it is refused."""
+        ground = Ground.MOST_ROOM if index.ask.policy is Policy.SPREAD else Ground.LEAST_ROOM
+        if near.empty:
+            best = index.best()
+        else:
+            best, ground = self._one_near(index, near, members, ground)
+        if best == END:
+            return 0
+        row = best & ROW_MASK
+        assert index.pairs is not None
+        self._room.hold(row, index.pairs, 1)
+        index.took(best)
+        return Claim(order, (self.columns.id(row),), (1,), (key_count(best, index.ask.policy),), ground)
+
+    def _one_near(self, index: Index, near: Around, members: Mapping[str, int], ground: Ground) -> tuple[int, Ground]:
+        """The best host's key, as a group and the named hosts allow it."""
+        index.follow()
+        without = set(self._rows(near.different))
+        inside = list(members)
+        if near.same is not None:
+            able = [host for host in near.same if not self._against(near, members, host)]
+            if near.policy in (GroupPolicy.SOFT_AFFINITY, GroupPolicy.SOFT_ANTI_AFFINITY):
+                sign = -1 if near.policy is GroupPolicy.SOFT_AFFINITY else 1
+                best = self._best_of(index, able, without, members, sign)
+            else:
+                best = self._best_of(index, able, without)
+            return best, Ground.NAMED
+        match near.policy:
+            case GroupPolicy.AFFINITY if members:
+                return self._best_of(index, inside, without), Ground.WITH_GROUP
+            case GroupPolicy.ANTI_AFFINITY:
+                full = [host for host in inside if self._against(near, members, host)]
+                return index.best(without.union(self._rows(full))), Ground.AWAY_FROM_GROUP
+            case GroupPolicy.SOFT_AFFINITY:
+                best = self._best_of(index, inside, without, members, -1)
+                return (best, Ground.WITH_GROUP) if best != END else (index.best(without), ground)
+            case GroupPolicy.SOFT_ANTI_AFFINITY:
+                best = index.best(without.union(self._rows(inside)))
+                if best == END:
+                    best = self._best_of(index, inside, without, members, 1)
+                return best, Ground.AWAY_FROM_GROUP
+        return index.best(without), ground
+
+    def _best_of(
+        self,
+        index: Index,
+        hosts: Iterable[str],
+        without: Collection[int],
+        members: Mapping[str, int] | None = None,
+        sign: int = 0,
+    ) -> int:
+        """The smallest key of these hosts, those with fewest (sign 1) or most (-1) members before others."""
+        best, best_rank = END, 0
+        for host in hosts:
+            row = self.columns.row(host)
+            if row is None or row in without:
+                continue
+            key = index.key(row)
+            rank = sign * members.get(host, 0) if members else 0
+            if key != END and (best == END or (rank, key) < (best_rank, best)):
+                best, best_rank = key, rank
+        return best
+
+    def _many(
+        self, order: str, index: Index, near: Around, members: Mapping[str, int], least: int, most: int
+    ) -> Claim | int:
+        """A claim for several guests; how many places there are, fewer than `least`, if it is refused."""
+        counts = index.counts()
+        taken, ground = self._fill(index, counts, near, members, most)
+        placed = int(taken.sum())
+        if placed < max(1, least):
+            return placed
+        assert index.pairs is not None
+        rows = np.flatnonzero(taken)
+        here = taken[rows]
+        self._room.hold_many(rows, index.pairs, here)
+        ids = self.columns.ids
+        return Claim(
+            order,
+            tuple([ids[row] for row in rows.tolist()]),
+            tuple(here.tolist()),
+            tuple(counts[rows].tolist()),
+            ground if near.same is None else Ground.NAMED,
+        )
+
+    def _fill(
+        self, index: Index, counts: Ints, near: Around, members: Mapping[str, int], n: int
+    ) -> tuple[Ints, Ground]:
+        policy = index.ask.policy
+        ground = Ground.MOST_ROOM if policy is Policy.SPREAD else Ground.LEAST_ROOM
+        ties = self._room.ties[: counts.shape[0]]
+        caps = counts
+        if not near.empty:
+            counts = self._among(counts, near)
+            caps = counts
+            group = self._by_row(members, counts.shape[0])
+            match near.policy:
+                case GroupPolicy.SOFT_AFFINITY:
+                    return together(counts, group, ties, policy, n), Ground.WITH_GROUP
+                case GroupPolicy.SOFT_ANTI_AFFINITY:
+                    return apart(counts, group, ties, policy, n), Ground.AWAY_FROM_GROUP
+                case GroupPolicy.AFFINITY if members:
+                    counts = caps = np.where(group > 0, counts, 0)
+                    ground = Ground.WITH_GROUP
+                case GroupPolicy.AFFINITY:
+                    # The host must take them all, so what is best among hosts that can do that.
+                    enough = min(n, int(counts.max(initial=0)))
+                    able = keys(np.where(counts >= enough, counts, 0), ties, policy)
+                    return in_turn(able, counts, enough), Ground.WITH_GROUP
+                case GroupPolicy.ANTI_AFFINITY:
+                    caps = np.clip(near.per_host - group, 0, counts)
+                    ground = Ground.AWAY_FROM_GROUP
+        return (spread if policy is Policy.SPREAD else pack)(counts, caps, ties, n), ground
+
+    def _among(self, counts: Ints, near: Around) -> Ints:
+        """The counts on hosts that the hints allow."""
+        if near.same is not None:
+            only = np.zeros_like(counts)
+            rows = self._rows(near.same)
+            only[rows] = counts[rows]
+            counts = only
+        elif near.different:
+            counts = counts.copy()
+        counts[self._rows(near.different)] = 0
+        return counts
+
+    @staticmethod
+    def _against(near: Around, members: Mapping[str, int], host: str) -> bool:
+        """True if a hard rule of the group keeps a guest from that host."""
+        if near.policy is GroupPolicy.ANTI_AFFINITY:
+            return members.get(host, 0) >= near.per_host
+        return near.policy is GroupPolicy.AFFINITY and bool(members) and host not in members
+
+    def _members(self, near: Around) -> Mapping[str, int]:
+        pending = self._groups.get(near.group)
+        known = {host: n for host, n in near.members.items() if n > 0}
+        if pending:
+            for host, count in pending.items():
+                known[host] = known.get(host, 0) + count
+        return known
+
+    def _rows(self, hosts: Iterable[str]) -> list[int]:
+        columns = self.columns
+        return [row for host in hosts if (row := columns.row(host)) is not None]
+
+    def _by_row(self, members: Mapping[str, int], number: int) -> Ints:
+        group = np.zeros(number, dtype=np.int64)
+        for host, count in members.items():
+            row = self.columns.row(host)
+            if row is not None:
+                group[row] = count
+        return group
+
+    # --- what becomes of a claim ----------------------------------------------------------------
+
+    def commit(self, order: str) -> None:
+        """The claim is durable. Raises KeyError if it is not pending."""
+        hold = self._holds[order]
+        if hold.debit:
+            raise KeyError(order)
+        self._leave_group(hold)
+        if self.capacity is Capacity.SHARED:
+            hold.debit = True
+            return
+        self._refresh()
+        del self._holds[order]
+        pairs, (rows, counts) = self._pairs(hold.needs), self._places(hold.claim)
+        if len(rows) == 1:
+            self._room.use(rows[0], pairs, counts[0])
+        elif rows:
+            self._room.use_many(np.array(rows, dtype=np.int64), pairs, np.array(counts, dtype=np.int64))
+
+    def cancel(self, order: str) -> bool:
+        """The claim was never committed: its room is free again. False if it is not pending."""
+        hold = self._holds.get(order)
+        if hold is None or hold.debit:
+            return False
+        self._leave_group(hold)
+        self._let_go(order, hold)
+        return True
+
+    def settle(self, orders: Iterable[str]) -> None:
+        """Debits that the columns hold now, or whose guests are gone: they count no longer beside them."""
+        for order in orders:
+            hold = self._holds.get(order)
+            if hold is not None and hold.debit:
+                self._let_go(order, hold)
+
+    def release(self, host: str, needs: Mapping[ResourceClass, int], count: int = 1) -> None:
+        """Guests that were committed are gone. Raises KeyError for an unknown host or class.
+
+        On shared capacity nothing becomes free before a scan says so.
+        """
+        if self.capacity is Capacity.SHARED:
+            return
+        columns = self.columns
+        row = columns.row(host)
+        if row is None:
+            raise KeyError(host)
+        for cls, need in needs.items():
+            index = columns.class_index(cls)
+            if index is None:
+                raise KeyError(cls)
+            columns.use(row, index, -need * count)
+
+    def adopt(self, columns: Columns) -> None:
+        """Columns of a newer picture take the place of the present ones; pending claims and debits stay.
+
+        On exclusive capacity they must hold every claim that was committed before.
+        """
+        self._room.lay_out(self._held(columns), columns)
+
+    def _let_go(self, order: str, hold: _Hold) -> None:
+        self._refresh()
+        del self._holds[order]
+        pairs = self._pairs(hold.needs)
+        for row, count in zip(*self._places(hold.claim), strict=True):
+            self._room.let_go(row, pairs, count)
+
+    def _leave_group(self, hold: _Hold) -> None:
+        pending = self._groups.get(hold.group)
+        if pending is None:
+            return
+        for host, count in zip(hold.claim.hosts, hold.claim.counts, strict=True):
+            pending[host] -= count
+            if not pending[host]:
+                del pending[host]
+        if not pending:
+            del self._groups[hold.group]
+
+    def _places(self, claim: Claim) -> tuple[list[int], list[int]]:
+        """Rows and counts of the claim's hosts that are still there."""
+        columns = self.columns
+        rows, counts = [], []
+        for host, count in zip(claim.hosts, claim.counts, strict=True):
+            row = columns.row(host)
+            if row is not None:
+                rows.append(row)
+                counts.append(count)
+        return rows, counts
+
+    # --- following ------------------------------------------------------------------------------
+
+    def _index(self, ask: Ask) -> _Asked:
+        self._refresh()
+        asked = self._asked.get(ask)
+        if asked is None:
+            asked = self._asked[ask] = _Asked(Index(self._room, ask))
+            if len(self._asked) > MAX_INDEXES:
+                self._asked.popitem(last=False)
+        else:
+            self._asked.move_to_end(ask)
+        return asked
+
+    def _refresh(self) -> None:
+        if self._room.stale():
+            self._room.lay_out(self._held(self.columns))
+
+    def _held(self, columns: Columns) -> Iterator[tuple[str, Pairs, int]]:
+        for hold in self._holds.values():
+            pairs = self._pairs(hold.needs, columns)
+            for host, count in zip(hold.claim.hosts, hold.claim.counts, strict=True):
+                yield host, pairs, count
+
+    def _pairs(self, needs: Needs, columns: Columns | None = None) -> Pairs:
+        columns = columns or self.columns
+        found = [(columns.class_index(cls), need) for cls, need in needs]
+        return tuple((index, need) for index, need in found if index is not None)
+
+    def _under_ceiling(self, shape: Shape) -> int:
+        """How many of the shape the rack's ceiling lets in, at most MAX_COUNT."""
+        left = MAX_COUNT
+        for cls, need in shape.needs:
+            if cls in self.ceiling:
+                amount = self.columns.offered_amount(cls)
+                index = self.columns.class_index(cls)
+                held = int(self._room.held[index].sum()) if index is not None else 0
+                left = min(left, (min(self.ceiling[cls], amount.total) - amount.used - held) // need)
+        return max(left, 0)
+
+    def _refusal(
+        self, asked: _Asked, near: Around, members: Mapping[str, int], over_ceiling: bool, fits: int
+    ) -> Refusal:
+        room, number = self._room, len(self.columns)
+        if not near.empty or self.ceiling:
+            return Refusal(number, left_out(room, asked.index.ask, near, members, over_ceiling), fits)
+        stamp = (room.layout, room.changed.position)
+        if asked.stamp != stamp:
+            asked.stamp, asked.counts = stamp, left_out(room, asked.index.ask, near, members, False)
+        return Refusal(number, dict(asked.counts), fits)

@@ -24,7 +24,9 @@ _NAMES = [quota.value for quota in COUNTED]
 def insert_new(connection: Connection, table: Table, values: Mapping[str, object]) -> bool:
     """False, and nothing written, if any of the table's unique keys is taken."""
     insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    return connection.execute(insert(table).on_conflict_do_nothing(), values).rowcount == 1
+    # Without RETURNING of our own, PostgreSQL's dialect adds one for the key, and then counts no rows.
+    key = next(iter(table.primary_key))
+    return connection.execute(insert(table).on_conflict_do_nothing().returning(key), values).first() is not None
 
 
 _TAKE = (

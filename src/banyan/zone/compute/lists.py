@@ -1,0 +1,93 @@
+"""Pages of servers as clients of compute ask for them: so many after the server of this id.
+
+The tree's own pages go on from an opaque place. Where the pages that were shown ended is remembered for a while; a
+marker that is not remembered, as after a restart, is looked for from the start of the list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec import msgpack, structs
+
+from banyan.core.errors import BadInput
+from banyan.core.permissions import Target, require
+from banyan.core.principal import Principal
+from banyan.core.server import MAX_PAGE, Server, ServerQuery
+from banyan.zone.servers.surface import Servers
+
+MAX_REMEMBERED: Final = 10_000
+# Pages that are asked for to fill one, where a filter lets few through; and to find a marker.
+MAX_ASKED: Final = 50
+# The end of a list, as a place to go on from.
+_END: Final = "\0end"
+_ENCODE = msgpack.Encoder(order="deterministic").encode
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """`more`: there may be further ones after the last. `absent`: zones that could not be asked, by path."""
+
+    servers: tuple[Server, ...]
+    more: bool = False
+    absent: tuple[str, ...] = ()
+
+
+class ServerLists:
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+        # (list, id of the last server shown) → where the tree's list goes on.
+        self._places: dict[tuple[bytes, str], str] = {}
+
+    async def page(self, who: Principal, query: ServerQuery, marker: str, limit: int) -> Listed:
+        """At most `limit` servers (0: none) after the one with the id `marker`. Raises BadInput("bad-marker")."""
+        require(who, "compute:server_list", Target(project=who.project))
+        if query.every_project:
+            require(who, "compute:server_list_all")
+        if limit == 0:
+            return Listed(())
+        which = _which(who, query)
+        after = await self._place(who, query, which, marker) if marker else ""
+        found: list[Server] = []
+        absent: dict[str, None] = {}
+        for _ in range(MAX_ASKED):
+            if after == _END or len(found) >= limit:
+                break
+            wanted = min(limit - len(found), MAX_PAGE)
+            page = await self._servers.page(who, structs.replace(query, after=after, limit=wanted))
+            found += page.servers
+            absent.update(dict.fromkeys(page.absent))
+            after = page.after or _END
+        # What is made later comes at the end of a rising list: that end is not remembered as one.
+        if found and (after != _END or not query.sort or query.sort[0].descending):
+            self._remember(which, found[-1].id, after)
+        return Listed(tuple(found), bool(found) and after != _END, tuple(absent))
+
+    async def _place(self, who: Principal, query: ServerQuery, which: bytes, marker: str) -> str:
+        known = self._places.get((which, marker))
+        if known is not None:
+            return known
+        after = ""
+        for _ in range(MAX_ASKED):
+            page = await self._servers.page(who, structs.replace(query, after=after, limit=MAX_PAGE))
+            at = next((n for n, server in enumerate(page.servers) if server.id == marker), None)
+            if at is not None:
+                # Asked once more for just so many: then the page's own place is the marker's.
+                short = await self._servers.page(who, structs.replace(query, after=after, limit=at + 1))
+                return short.after or _END
+            after = page.after
+            if not after:
+                break
+        raise BadInput("bad-marker", f"marker [{marker[:255]}] not found")
+
+    def _remember(self, which: bytes, id: str, after: str) -> None:
+        while len(self._places) >= MAX_REMEMBERED:
+            del self._places[next(iter(self._places))]
+        self._places[which, id] = after
+
+
+def _which(who: Principal, query: ServerQuery) -> bytes:
+    """What one list is: the same caller's scope, filters and order."""
+    plain = structs.replace(query, after="", limit=MAX_PAGE)
+    return _ENCODE((who.project, plain))

@@ -1,0 +1,289 @@
+"""From a wish to servers: everything that an order needs is looked up here, at the entry zone, and travels in it.
+
+Order of things: may the caller, does what is named exist, does it fit together, is there quota, is there a place; then
+interfaces. What was taken of the quota before an order failed is given back; when its fate is not known it is kept, and
+found at the next count (ceilings.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from banyan.core.compute import Flavor
+from banyan.core.errors import BadInput, BanyanError, Broken, NotFound, Refused, Unreachable
+from banyan.core.needs import Needs, of_flavor
+from banyan.core.order import Hints, KeySnapshot, NetworkWish, Policy, Specification
+from banyan.core.permissions import Target, require
+from banyan.core.principal import Principal
+from banyan.core.quota import UNLIMITED, Limits, Quota, Use
+from banyan.core.server import Action, Change, Created
+from banyan.zone.compute.ceilings import Ceilings, Reservation
+from banyan.zone.compute.flavors import Flavors
+from banyan.zone.compute.groups import ServerGroups
+from banyan.zone.compute.hosts import DEFAULT_ZONE, Hosts
+from banyan.zone.compute.key_pairs import KeyPairs
+from banyan.zone.compute.quotas import Quotas
+from banyan.zone.compute.sources import BootImage, Images, NetworkPlan, Networks
+from banyan.zone.firm import firm
+from banyan.zone.servers.surface import Servers
+
+T = TypeVar("T")
+
+GIB = 1 << 30
+# Servers of one order whose interfaces are told to their leaves at the same time.
+_TOGETHER = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a user wants. `image` "" is none. `no_network`: no interface, whatever the project has.
+
+    `group`, `same_host`, `different_host` are ids, as the hints of a request name them; `hints` is all that it said, to
+    be shown. `notes`: metadata items of our own, beside the user's.
+    """
+
+    name: str
+    flavor: str
+    image: str = ""
+    description: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    key_name: str = ""
+    user_data: str = ""
+    config_drive: bool = False
+    tags: tuple[str, ...] = ()
+    networks: tuple[NetworkWish, ...] = ()
+    automatic_network: bool = False
+    no_network: bool = False
+    security_groups: tuple[str, ...] = ()
+    availability_zone: str = ""
+    group: str = ""
+    same_host: tuple[str, ...] = ()
+    different_host: tuple[str, ...] = ()
+    hints: Mapping[str, str] = field(default_factory=dict)
+    hostname: str = ""
+    disk_config: str = "MANUAL"
+    least: int = 1
+    most: int = 1
+    retry_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """What came of it. `groups`: the security groups of its interfaces, by name."""
+
+    created: Created
+    specification: Specification
+    groups: tuple[str, ...]
+
+
+class Ordering:
+    def __init__(
+        self,
+        servers: Servers,
+        flavors: Flavors,
+        key_pairs: KeyPairs,
+        groups: ServerGroups,
+        quotas: Quotas,
+        ceilings: Ceilings,
+        hosts: Hosts,
+        images: Images,
+        networks: Networks,
+    ) -> None:
+        self._servers = servers
+        self._flavors = flavors
+        self._key_pairs = key_pairs
+        self._groups = groups
+        self._quotas = quotas
+        self._ceilings = ceilings
+        self._hosts = hosts
+        self._images = images
+        self._networks = networks
+
+    async def create(self, who: Principal, wish: Wish) -> Ordered:
+        """Servers that are claimed and durable; they are built after this. Raises BadInput for what is wrong with the
+        wish, Refused("quota-exceeded"), NoValidHost, and what Servers.create raises."""
+        require(who, "compute:server_create", Target(project=who.project))
+        limits = await self._quotas.mine(who)
+        check_metadata(wish.metadata, limits)
+        flavor = await named(self._flavors.remembered(who, wish.flavor))
+        image = await self.boot_image(who, wish.image)
+        needs = fitting(flavor, image)
+        key = await self._key_pairs.snapshot(who, wish.key_name) if wish.key_name else None
+        hints = await self._hints(who, wish, limits)
+        zone = await self._zone(who, wish.availability_zone)
+        plan = NetworkPlan()
+        if not wish.no_network:
+            plan = await self._networks.plan(
+                who,
+                wish.networks,
+                automatic=wish.automatic_network,
+                groups=wish.security_groups,
+                count=wish.most,
+            )
+        specification = specify(wish, flavor, needs, image, key, hints, zone, plan)
+        one = use_of(flavor)
+        reservation, most = await self._reserve(who, one, wish)
+        created = await self._placed(who, specification, wish, most, reservation, one)
+        if plan.wishes:
+            await firm(self._connect(who, plan, created))
+        return Ordered(created, specification, plan.groups)
+
+    async def boot_image(self, who: Principal, id: str) -> BootImage | None:
+        """The image of that id, if it can be booted; None of "". Raises BadInput("bad-image")."""
+        if not id:
+            return None
+        try:
+            image = await self._images.find(who, id)
+        except NotFound as error:
+            raise BadInput("bad-image", "Can not find requested image") from error
+        if image.status != "active":
+            raise BadInput("bad-image", f"Image {id} is not active.")
+        return image
+
+    async def _hints(self, who: Principal, wish: Wish, limits: Limits) -> Hints:
+        if not (wish.group or wish.same_host or wish.different_host):
+            return Hints()
+        if not wish.group:
+            return Hints(same_host=wish.same_host, different_host=wish.different_host)
+        group = await named(self._groups.find(who, wish.group))
+        await self._groups.room(who, group, wish.most, limits[Quota.GROUP_MEMBERS])
+        return Hints(
+            group=group.id,
+            policy=group.policy,
+            per_host=group.per_host or 1,
+            same_host=wish.same_host,
+            different_host=wish.different_host,
+        )
+
+    async def _zone(self, who: Principal, name: str) -> str:
+        """The availability zone to bind the order to. Raises BadInput("bad-zone") for one that no host is in."""
+        if not name:
+            return ""
+        zones = await self._hosts.zones(who)
+        if name not in zones.up and zones.whole:
+            raise BadInput("bad-zone", "The requested availability zone is not available")
+        # Hosts that name none are shown in the default one, and can not be asked for by it.
+        return "" if name == DEFAULT_ZONE else name
+
+    async def _reserve(self, who: Principal, one: Use, wish: Wish) -> tuple[Reservation, int]:
+        """For as many as are wished, else for as few as will do; and for how many it is."""
+        try:
+            return await self._ceilings.reserve(who, one * wish.most), wish.most
+        except Refused:
+            if wish.least == wish.most:
+                raise
+            return await self._ceilings.reserve(who, one * wish.least), wish.least
+
+    async def _placed(
+        self, who: Principal, specification: Specification, wish: Wish, most: int, reservation: Reservation, one: Use
+    ) -> Created:
+        try:
+            created = await self._servers.create(
+                who, specification, least=wish.least, most=most, policy=Policy.SPREAD, retry_key=wish.retry_key
+            )
+        except (Unreachable, Broken, asyncio.CancelledError):
+            reservation.settle()
+            raise
+        except BanyanError:
+            reservation.cancel()
+            raise
+        except BaseException:
+            reservation.settle()
+            raise
+        if created.again:
+            reservation.cancel()
+        else:
+            reservation.settle(one * len(created.made))
+        return created
+
+    async def _connect(self, who: Principal, plan: NetworkPlan, created: Created) -> None:
+        """Interfaces for servers that exist now. Without them the servers are no use: they go again."""
+        ids = [made.id for made in created.made]
+        try:
+            nics = await self._networks.allocate(who, plan, ids)
+            for begin in range(0, len(ids), _TOGETHER):
+                some = ids[begin : begin + _TOGETHER]
+                changes = (self._servers.change(who, id, Change(nics=nics.get(id, ()))) for id in some)
+                await asyncio.gather(*changes)
+        except BanyanError:
+            for id in ids:
+                await self._servers.act(who, id, Action.DELETE)
+                await self._networks.release(who, id)
+            self._ceilings.deleted(who.project)
+            raise
+
+
+def specify(
+    wish: Wish,
+    flavor: Flavor,
+    needs: Needs,
+    image: BootImage | None,
+    key: KeySnapshot | None,
+    hints: Hints,
+    zone: str,
+    plan: NetworkPlan,
+) -> Specification:
+    return Specification(
+        wish.name,
+        needs.amounts,
+        required=needs.required,
+        forbidden=needs.forbidden,
+        flavor=flavor.snapshot(),
+        image=None if image is None else image.source,
+        key=key,
+        user_data=wish.user_data,
+        config_drive=wish.config_drive,
+        metadata={**wish.metadata, **wish.notes},
+        tags=wish.tags,
+        networks=plan.wishes,
+        automatic_network=wish.automatic_network,
+        security_groups=plan.groups,
+        availability_zone=zone,
+        hints=hints,
+        description=wish.description,
+        hostname=wish.hostname,
+        disk_config=wish.disk_config,
+        scheduler_hints=dict(wish.hints),
+    )
+
+
+def fitting(flavor: Flavor, image: BootImage | None) -> Needs:
+    """What the flavor asks of a host. Raises BadInput("bad-flavor") if the image does not fit into it."""
+    source = None if image is None else image.source
+    if image is not None:
+        if flavor.memory_mib < image.min_memory_mib:
+            raise BadInput("bad-flavor", "Flavor's memory is too small for requested image.")
+        # A flavor without a disk takes the image's own size.
+        if flavor.disk_gib and flavor.disk_gib < image.min_disk_gib:
+            raise small_disk(flavor.disk_gib * GIB, image.min_disk_gib * GIB)
+        if flavor.disk_gib and flavor.disk_gib * GIB < image.size_bytes:
+            raise small_disk(flavor.disk_gib * GIB, image.size_bytes)
+    return of_flavor(flavor.snapshot(), None if source is None else source.properties)
+
+
+def small_disk(has: int, needs: int) -> BadInput:
+    text = f"Flavor's disk is too small for requested image. Flavor disk is {has} bytes, image is {needs} bytes."
+    return BadInput("bad-flavor", text)
+
+
+def use_of(flavor: Flavor) -> Use:
+    return Use(1, flavor.vcpu, flavor.memory_mib)
+
+
+def check_metadata(metadata: Mapping[str, str], limits: Limits) -> None:
+    """Raises Refused("quota-exceeded") for more items than a server may have."""
+    most = limits[Quota.METADATA_ITEMS]
+    if most != UNLIMITED and len(metadata) > most:
+        raise Refused("quota-exceeded", f"Maximum number of metadata items exceeds {most}")
+
+
+async def named(wanted: Awaitable[T]) -> T:
+    """Of what a request names in its body: not there is wrong input, not a missing address."""
+    try:
+        return await wanted
+    except NotFound as error:
+        raise BadInput(error.code, error.text) from error

@@ -93,6 +93,10 @@ CASES: dict[str, Case] = {
     "DELETE /v1/tokens/{id}": Case(
         _WHOLE, "/v1/tokens/{made}", before=("POST", "/v1/tokens", {"role": "viewer", "subject": "x", "under": INSIDE})
     ),
+    "POST /v1/tokens/{id}/affirm": Case(
+        _WHOLE, "/v1/tokens/{made}/affirm",
+        before=("POST", "/v1/tokens", {"role": "viewer", "subject": "x", "under": INSIDE}),
+    ),
     "GET /v1/rules": Case(_WHOLE, "/v1/rules"),
     "PUT /v1/rules/{id}": Case(_WHOLE, "/v1/rules/all-labs", body={"name": "lab*"}),
     "DELETE /v1/rules/{id}": Case(_WHOLE, "/v1/rules/{made}", before=("PUT", "/v1/rules/{new}", {})),

@@ -6,7 +6,7 @@ It authorises as a zone must: out of a caller's subtree nothing exists (404), wi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -14,7 +14,7 @@ import msgspec
 
 from banyan.core.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated
 from banyan.core.identity import Caller, Role
-from banyan.core.ids import ZoneCode, under
+from banyan.core.ids import ZoneCode, parse_code, under
 from banyan.zone.views import (
     AmountView,
     CodeCreated,
@@ -106,6 +106,7 @@ class FakeSurface:
         self.held: dict[str, Held] = {}
         self.codes_made: dict[str, CodeView] = {}
         self.tokens_made: dict[str, TokenView] = {}
+        self.lives: list[float | None] = []
         self.rules_kept: dict[str, RuleView] = {}
         self.keys_kept: dict[str, KnownKeyView] = {}
         self.lines: list[JournalView] = []
@@ -122,7 +123,12 @@ class FakeSurface:
             self.write("child-registered", f"top/zone{n}")
 
     def give(self, bearer: str, role: Role, subtree: str) -> None:
-        self.held[bearer] = Held(Caller(f"token:{bearer}", role, CODE, subtree, bearer))
+        part = ZoneCode(parse_code(self.tree[subtree].code)) if subtree else None
+        self.held[bearer] = Held(Caller(f"token:{bearer}", role, CODE, part, bearer))
+
+    def _part(self, caller: Caller) -> str:
+        """The path below OWN of what the caller may see, "" for everything."""
+        return next((p for p, z in self.tree.items() if parse_code(z.code) == caller.under), "")
 
     def write(self, kind: str, target: str) -> None:
         """A line of the journal, without telling who waits: `grow` does."""
@@ -145,15 +151,15 @@ class FakeSurface:
 
     def _find(self, caller: Caller, role: Role, path: str) -> str:
         """The path below OWN that a person meant, "" for OWN. NotFound out of the caller's subtree, then Refused."""
-        typed = path.strip("/")
+        typed = path.strip("/") or self._part(caller)
         typed = "" if typed == OWN else typed.removeprefix(f"{OWN}/")
         if typed and typed not in self.tree:
             ends = [p for p, z in self.tree.items() if typed in (p.rpartition("/")[2], z.code)]
-            ends = [p for p in ends if under(p, caller.under)]
+            ends = [p for p in ends if under(p, self._part(caller))]
             if len(ends) > 1:
                 raise Conflict("ambiguous-zone", f"{path!r} may be {', '.join(ends)}; give more of the path")
             typed = ends[0] if ends else typed
-        if (typed and typed not in self.tree) or not under(typed, caller.under):
+        if (typed and typed not in self.tree) or not under(typed, self._part(caller)):
             raise NotFound("no-zone", f"no zone {path!r} below {OWN}")
         self._allow(caller, role)
         return typed
@@ -164,7 +170,7 @@ class FakeSurface:
 
     def _whole(self, caller: Caller, role: Role) -> None:
         """For what concerns the zone itself: for a caller that is limited to a part below it is not there."""
-        if caller.under:
+        if caller.under is not None:
             raise NotFound("no-zone", f"there is no zone {OWN!r} that you may see")
         self._allow(caller, role)
 
@@ -204,7 +210,7 @@ class FakeSurface:
         found = [z for p, z in sorted(self.tree.items()) if p != top and under(p, top) and _fits(z, filters)]
         if sort.startswith("-"):
             found.reverse()
-        return self._page(found, marker, limit)
+        return _page(found, marker, limit, self.absent)
 
     async def zone(self, caller: Caller, path: str) -> ZoneView:
         await self._enter("zone")
@@ -226,9 +232,8 @@ class FakeSurface:
             return PageView(items, str(kept[limit - 1].number) if len(kept) > limit else "")
         if kind == "use":
             self._whole(caller, Role.VIEWER)
-            return self._page(
-                [UseView("00000001", f"p{n}", f"project {n}", n, n, n, n) for n in range(3)], marker, limit
-            )
+            uses = [UseView("00000001", f"p{n}", f"project {n}", n, n, n, n) for n in range(3)]
+            return _page(uses, marker, limit, self.absent)
         top = self._find(caller, Role.VIEWER, path)
         zones = [p for p in sorted(self.tree) if under(p, top)]
         rows: dict[str, list[msgspec.Struct]] = {
@@ -239,7 +244,7 @@ class FakeSurface:
             "servers": [ServerView(f"{OWN}/{p}", "sim", f"id-{p}", "web", "p1", "active", f"id-{p}", "m1", True, NOW)
                         for p in zones],
         }  # fmt: skip
-        return self._page(rows[kind], marker, limit)
+        return _page(rows[kind], marker, limit, self.absent)
 
     async def command(self, caller: Caller, name: str, path: str, arguments: Mapping[str, str]) -> ZoneView:
         await self._enter(name)
@@ -280,9 +285,9 @@ class FakeSurface:
         )
         return CodeCreated(id, f"banyan1.{'A' * 60}{id}", LATER)
 
-    async def codes(self, caller: Caller, marker: str, limit: int) -> tuple[CodeView, ...]:
+    async def codes(self, caller: Caller, marker: str, limit: int) -> PageView:
         self._whole(caller, Role.OPERATOR)
-        return tuple(v for k, v in sorted(self.codes_made.items()) if k > marker)[:limit]
+        return _page([view for _, view in sorted(self.codes_made.items())], marker, limit)
 
     async def revoke_code(self, caller: Caller, id: str) -> None:
         self._whole(caller, Role.OPERATOR)
@@ -290,19 +295,32 @@ class FakeSurface:
             raise NotFound("no-code", f"no join code {id!r}")
         self.codes_made[id] = msgspec.structs.replace(self.codes_made[id], revoked=True)
 
-    async def create_token(self, caller: Caller, subject: str, role: Role, under: str, expires: float) -> TokenCreated:
+    async def create_token(
+        self, caller: Caller, subject: str, role: Role, under: str, expires: float | None
+    ) -> TokenCreated:
         await self._enter("create_token")
         found = self._find(caller, Role.OPERATOR, under)
-        if not caller.may(role, found):
+        if caller.role < role:
             raise Refused("forbidden", "you may give at most your own role")
         id = f"t{len(self.tokens_made) + 1:03}"
-        self.tokens_made[id] = TokenView(id, subject, role.name.lower(), found, NOW, LATER, False, caller.subject)
+        self.lives.append(expires)
+        path, code = (f"{OWN}/{found}", self.tree[found].code) if found else ("", "")
+        self.tokens_made[id] = TokenView(
+            id, subject, role.name.lower(), path, code, "good", NOW, LATER, False, caller.subject
+        )
         self.give(f"made-{id}", role, found)
-        return TokenCreated(id, f"made-{id}", role.name.lower(), found, LATER)
+        return TokenCreated(id, f"made-{id}", role.name.lower(), path, LATER)
 
-    async def tokens(self, caller: Caller, marker: str, limit: int) -> tuple[TokenView, ...]:
+    async def tokens(self, caller: Caller, marker: str, limit: int) -> PageView:
         self._whole(caller, Role.ADMIN)
-        return tuple(v for k, v in sorted(self.tokens_made.items()) if k > marker)[:limit]
+        return _page([view for _, view in sorted(self.tokens_made.items())], marker, limit)
+
+    async def affirm_token(self, caller: Caller, id: str) -> TokenView:
+        self._whole(caller, Role.ADMIN)
+        if id not in self.tokens_made:
+            raise NotFound("no-token", f"no token {id!r}")
+        self.tokens_made[id] = msgspec.structs.replace(self.tokens_made[id], state="good")
+        return self.tokens_made[id]
 
     async def revoke_token(self, caller: Caller, id: str) -> None:
         self._whole(caller, Role.ADMIN)
@@ -311,9 +329,9 @@ class FakeSurface:
         self.tokens_made[id] = msgspec.structs.replace(self.tokens_made[id], revoked=True)
         self.held[f"made-{id}"].revoked = True
 
-    async def rules(self, caller: Caller) -> tuple[RuleView, ...]:
+    async def rules(self, caller: Caller, marker: str, limit: int) -> PageView:
         self._whole(caller, Role.VIEWER)
-        return tuple(sorted(self.rules_kept.values(), key=lambda r: (r.priority, r.id)))
+        return _page(sorted(self.rules_kept.values(), key=lambda r: (r.priority, r.id)), marker, limit)
 
     async def put_rule(self, caller: Caller, rule: RuleView) -> RuleView:
         self._whole(caller, Role.ADMIN)
@@ -325,9 +343,9 @@ class FakeSurface:
         if self.rules_kept.pop(id, None) is None:
             raise NotFound("no-rule", f"no rule {id!r}")
 
-    async def known_keys(self, caller: Caller) -> tuple[KnownKeyView, ...]:
+    async def known_keys(self, caller: Caller, marker: str, limit: int) -> PageView:
         self._whole(caller, Role.VIEWER)
-        return tuple(v for _, v in sorted(self.keys_kept.items()))
+        return _page([view for _, view in sorted(self.keys_kept.items())], marker, limit)
 
     async def put_known_key(self, caller: Caller, key: KnownKeyView) -> KnownKeyView:
         self._whole(caller, Role.ADMIN)
@@ -362,12 +380,13 @@ class FakeSurface:
         async with self._grown:
             await self._grown.wait_for(lambda: len(self.lines) > number)
 
-    def _page(self, rows: list[msgspec.Struct] | list[ZoneView] | list[UseView], marker: str, limit: int) -> PageView:
-        if marker and not marker.isdigit():
-            raise BadInput("bad-marker", "the marker must be the `marker` of the page before, unchanged")
-        start = int(marker or 0)
-        items = tuple(msgspec.Raw(msgspec.json.encode(row)) for row in rows[start : start + limit])
-        return PageView(items, str(start + limit) if start + limit < len(rows) else "", self.absent)
+
+def _page(rows: Sequence[msgspec.Struct], marker: str, limit: int, absent: tuple[str, ...] = ()) -> PageView:
+    if marker and not marker.isdigit():
+        raise BadInput("bad-marker", "the marker must be the `marker` of the page before, unchanged")
+    start = int(marker or 0)
+    items = tuple(msgspec.Raw(msgspec.json.encode(row)) for row in rows[start : start + limit])
+    return PageView(items, str(start + limit) if start + limit < len(rows) else "", absent)
 
 
 def _fits(zone: ZoneView, filters: Mapping[str, str]) -> bool:

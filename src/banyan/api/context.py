@@ -62,10 +62,6 @@ class Context:
     stopping: Callable[[], bool]
     measured: Callable[[], Mapping[str, float]]
 
-    def place(self, typed: str) -> str:
-        """The zone that is meant: what was typed, else the whole of what the caller may see."""
-        return typed or self.caller.under
-
     @property
     def caller(self) -> Caller:
         if self.who is None:

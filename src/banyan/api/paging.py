@@ -1,20 +1,19 @@
 """Lists: what a caller may ask of one, and the filters that the zone is handed.
 
 A list is a page: at most 1,000 items, an opaque marker for the next page, and the names of what could not be
-asked. docs/contracts/lists.md is the prose; the zone's side is Surface.zones and Surface.page.
+asked. docs/contracts/lists.md is the prose; the zone's side is zone/surface.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 
 from banyan.core.errors import BadInput
 from banyan.core.ids import check_label
-from banyan.zone.views import PageView
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
@@ -70,26 +69,3 @@ def labels(given: Sequence[object]) -> Mapping[str, str]:
         check_label(key, value)
         found[f"label.{key}"] = value
     return found
-
-
-T = TypeVar("T", bound=msgspec.Struct)
-
-
-def page(items: Sequence[T], limit: int, key: str) -> PageView:
-    """A page of what the zone gave as a plain tuple; the marker is the last item's `key` if the page is full."""
-    full = len(items) >= limit
-    return PageView(
-        items=tuple(msgspec.Raw(msgspec.json.encode(item)) for item in items),
-        marker=str(getattr(items[-1], key)) if full and items else "",
-    )
-
-
-def cut(items: Sequence[T], query: PageQuery, key: str) -> PageView:
-    """The page of `items`, which the zone gave whole and in order, after the item whose `key` is the marker."""
-    after = 0
-    if query.marker:
-        after = next((i for i, item in enumerate(items, 1) if str(getattr(item, key)) == query.marker), 0)
-        if not after:
-            raise BadInput("bad-marker", "what the marker names is no longer listed; begin again without marker")
-    found = page(items[after : after + query.limit], query.limit, key)
-    return found if after + query.limit < len(items) else msgspec.structs.replace(found, marker="")

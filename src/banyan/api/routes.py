@@ -103,6 +103,8 @@ TABLE: tuple[Route, ...] = (
           query=PageQuery, answer=TokenView, paged=True),
     route("POST", "/v1/tokens", tokens.create, "token.create", _O, "Make an API token; it is shown this once",
           body=tokens.TokenBody, answer=TokenCreated, status=201),
+    route("POST", "/v1/tokens/{id}/affirm", tokens.affirm, "token.affirm", _A, "Make a token of before a restore good "
+          "again", answer=TokenView),
     route("DELETE", "/v1/tokens/{id}", tokens.revoke, "token.revoke", _A, "Revoke an API token", status=204),
     route("GET", "/v1/rules", rules.list_rules, "rule.list", _V, "The policy, in its order",
           query=PageQuery, answer=RuleView, paged=True),

@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from banyan.cli import values
+from banyan.cli.client import segment
 from banyan.cli.codes import Out, Written, check_new, remove, write_secret
 from banyan.cli.output import Column, instant
-from banyan.cli.session import OK, Limit, session
+from banyan.cli.session import OK, Limit, each, session
 from banyan.cli.target import HERE, Target
+from banyan.core.errors import BadInput
 from banyan.zone.views import TokenCreated, TokenView
 
 app = App(name="token", help="API tokens: what a program or a person shows to use the API from elsewhere.")
@@ -19,8 +21,8 @@ COLUMNS: tuple[Column[TokenView], ...] = (
     Column("ID", lambda t: t.id),
     Column("SUBJECT", lambda t: t.subject),
     Column("ROLE", lambda t: t.role),
-    Column("UNDER", lambda t: t.under),
-    Column("STATE", lambda t: "revoked" if t.revoked else "issued"),
+    Column("UNDER", lambda t: t.under or "everything"),
+    Column("STATE", lambda t: t.state),
     Column("ISSUED", lambda t: instant(t.issued)),
     Column("EXPIRES", lambda t: instant(t.expires)),
     Column("BY", lambda t: t.created_by),
@@ -38,12 +40,21 @@ def create(
     under: Annotated[
         str, Parameter(help="Good for this zone and below only (default: all).", metavar="PATH", show_default=False)
     ] = "",
-    expires: Annotated[str, Parameter(help="How long it is good for.", metavar="TIME")] = "24h",
+    expires: Annotated[
+        str,
+        Parameter(
+            help="How long it is good for (default: 24h, or what is left of the token that makes it).",
+            metavar="TIME",
+            show_default=False,
+        ),
+    ] = "",
     out: Out = None,
     target: Target = HERE,
 ) -> int:
-    """Make a token, never for more than one has oneself. It is shown this once: keep it in a file."""
-    body = {"role": role, "subject": subject, "under": under, "expires": values.seconds(expires)}
+    """Make a token, never for more than one has oneself, nor for longer. It is shown this once: keep it in a file."""
+    body: dict[str, object] = {"role": role, "subject": subject, "under": under}
+    if expires:
+        body["expires"] = values.seconds(expires)
     with session(target) as s:
         if out is not None:
             check_new(out)
@@ -65,9 +76,32 @@ def create(
 
 @app.command(name="list")
 def list_(*, limit: Limit = None, target: Target = HERE) -> int:
-    """The tokens that were made, without their secrets."""
+    """The tokens that were made, without their secrets; those that ended for 30 days more.
+
+    STATE is good, or why a token is good for nothing: revoked, expired, before-restore (`token affirm`), zone-gone (the
+    zone it was for was retired, or left).
+    """
     with session(target) as s:
         return s.list("/v1/tokens", TokenView, COLUMNS, "no token was made", limit)
+
+
+@app.command
+def affirm(
+    *ids: Annotated[str, Parameter(help="Ids, as `token list` shows them.", metavar="ID")], target: Target = HERE
+) -> int:
+    """Make tokens good again that are from before the zone was restored from a backup.
+
+    Which of them were revoked after that backup was made, the zone can not know: look first (`banyan token list`).
+    """
+    if not ids:
+        raise BadInput("bad-option", "name at least one, as the list of them shows it")
+    with session(target) as s:
+        done, status = each(s, ids, lambda id: s.client.post(f"/v1/tokens/{segment(id)}/affirm", {}, TokenView))
+        if s.screen.json:
+            s.screen.array(done)
+        else:
+            s.screen.table(COLUMNS, done, "")
+        return status
 
 
 @app.command

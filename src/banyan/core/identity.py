@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import IntEnum
 
-from banyan.core.ids import ZoneCode, under
+from banyan.core.ids import ZoneCode
 
 
 class Role(IntEnum):
@@ -21,21 +22,22 @@ class Caller:
     """One authenticated actor.
 
     `subject` is for the journal ("root@socket", "token:ops-berlin"); `token` the token's id or "";
-    `address` where the request came from; `issuer` the zone that vouches. `under` limits it to a
-    subtree of the issuer, as a path *below* the issuer ("" is all). `request` is the request id.
+    `address` where the request came from; `issuer` the zone that vouches. `under` limits it to that zone, at or
+    below the issuer, and to what lies below it; None is all of the issuer's. A code, since names change: a subtree
+    that was given stays the same zones, whatever they are called. `request` is the request id.
     """
 
     subject: str
     role: Role
     issuer: ZoneCode
-    under: str = ""
+    under: ZoneCode | None = None
     token: str = ""
     address: str = ""
     request: str = ""
 
-    def may(self, needed: Role, path: str) -> bool:
-        """True if this caller holds `needed` for the zone at `path` (relative to the issuer)."""
-        return self.role >= needed and under(path, self.under)
+    def may(self, needed: Role, lineage: Collection[ZoneCode]) -> bool:
+        """True if this caller holds `needed` for a zone. `lineage`: its code, and those above it up to the issuer."""
+        return self.role >= needed and (self.under is None or self.under in lineage)
 
 
 SYSTEM = Caller("system", Role.ADMIN, ZoneCode(0))

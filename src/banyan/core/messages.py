@@ -242,7 +242,10 @@ class Renewed(msgspec.Struct, frozen=True, array_like=True, tag=12):
 
 
 class CallerInfo(msgspec.Struct, frozen=True, array_like=True):
-    """core.identity.Caller on the wire: for the journal below, and checked there again. No bearer token."""
+    """core.identity.Caller on the wire: for the journal below, and checked there again. No bearer token.
+
+    `under`: the code, as text, of the zone that the caller is limited to; "" is all of the issuer's.
+    """
 
     subject: str
     role: int

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from banyan.core.ids import ZoneCode
 from banyan.core.time import Wall
 from banyan.core.zone import Mode
 
@@ -74,15 +75,32 @@ class KnownKey:
     created_by: str = ""
 
 
+class TokenState(StrEnum):
+    """What a token is worth. Each but GOOD is a reason to refuse it; the first that holds is the one that is shown."""
+
+    GOOD = "good"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+    BEFORE_RESTORE = "before-restore"
+    ZONE_GONE = "zone-gone"
+
+
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """What is kept of an API token: never the token itself."""
+    """What is kept of an API token: never the token itself. A token without its record is good for nothing.
+
+    `under` is the zone that it is good for, with all below it; None is everything. `path` is what that zone was called
+    when the token was made, to tell people of it when it is gone. `epoch` is the zone's own at issue, or when an
+    operator affirmed the token, so that a restored zone refuses what may have been revoked since its backup.
+    """
 
     id: str
     subject: str
     role: str
-    under: str
+    under: ZoneCode | None
+    path: str
     issued: Wall
     expires: Wall
     revoked: bool = False
     created_by: str = ""
+    epoch: int = 1

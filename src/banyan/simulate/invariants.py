@@ -199,7 +199,7 @@ def _journal(lines: Sequence[Line], memory: _Memory) -> list[str]:
     for line in lines:
         if line.number != memory.line + 1:
             return [f"journal line {line.number} follows {memory.line}"]
-        caller = Caller(line.actor, Role.VIEWER, SYSTEM.issuer, "", line.token, line.address, line.request)
+        caller = Caller(line.actor, Role.VIEWER, SYSTEM.issuer, None, line.token, line.address, line.request)
         event = Event(line.kind, line.target, caller, line.text, line.facts, line.outcome)
         if chain(memory.digest, line.number, line.at, event) != line.digest:
             return [f"journal line {line.number} ({line.kind}) does not chain to the one before"]

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, not_, or_, select, u
 from banyan.core.policy import CodeRecord
 from banyan.core.time import Wall
 from banyan.store import tables
-from banyan.store.rows import Codec, Put, page_limit
+from banyan.store.rows import Codec, Put, expired, page_limit
 
 _T = tables.codes
 _USES = tables.code_uses
@@ -37,7 +37,7 @@ _TAKE = (
     .values(used=_T.c.used + 1)
 )
 _UNBIND = delete(_USES).where(_USES.c.code == bindparam("code"), _USES.c.fingerprint == bindparam("fingerprint"))
-_SWEEP = delete(_T).where(_T.c.expires < bindparam("before"))
+_SWEEP = expired(_T)
 
 
 class SqlCodes:
@@ -76,5 +76,6 @@ class SqlCodes:
         self._connection.execute(_UNBIND, mine)
         return False
 
-    def sweep(self, before: Wall) -> int:
-        return self._connection.execute(_SWEEP, {"before": before}).rowcount
+    def sweep(self, before: Wall, limit: int) -> int:
+        bound = {"before": before, "limit": page_limit(limit)}
+        return self._connection.execute(_SWEEP, bound).rowcount

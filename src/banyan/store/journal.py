@@ -103,5 +103,5 @@ def verify(journal: JournalRows, expect: tuple[int, bytes] | None = None) -> Bre
 
 def _event(line: Line) -> Event:
     """The event as `chain` reads it; a caller's role and issuer are not part of a line."""
-    caller = Caller(line.actor, Role.VIEWER, ZoneCode(0), "", line.token, line.address, line.request)
+    caller = Caller(line.actor, Role.VIEWER, ZoneCode(0), None, line.token, line.address, line.request)
     return Event(line.kind, line.target, caller, line.text, line.facts, line.outcome)

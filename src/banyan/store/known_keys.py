@@ -8,13 +8,15 @@ from sqlalchemy import Connection, bindparam, delete
 
 from banyan.core.policy import KnownKey
 from banyan.store import tables
-from banyan.store.rows import Codec, Put
+from banyan.store.rows import Codec, Put, page_limit
 
 _T = tables.known_keys
 _CODEC = Codec(KnownKey, _T)
 _MINE = _T.c.fingerprint == bindparam("key")
 _GET = _CODEC.select().where(_MINE)
-_ALL = _CODEC.select().order_by(_T.c.fingerprint)
+_PAGE = (
+    _CODEC.select().where(_T.c.fingerprint > bindparam("after")).order_by(_T.c.fingerprint).limit(bindparam("limit"))
+)
 _PUT = Put(_T)
 _DELETE = delete(_T).where(_MINE)
 
@@ -27,9 +29,9 @@ class SqlKnownKeys:
         row = self._connection.execute(_GET, {"key": fingerprint}).first()
         return None if row is None else _CODEC.record(row)
 
-    def all(self) -> Sequence[KnownKey]:
-        """By fingerprint."""
-        return _CODEC.records(self._connection.execute(_ALL))
+    def page(self, after: bytes | None, limit: int) -> Sequence[KnownKey]:
+        bound = {"after": after or b"", "limit": page_limit(limit)}
+        return _CODEC.records(self._connection.execute(_PAGE, bound))
 
     def put(self, key: KnownKey) -> None:
         _PUT(self._connection, _CODEC.values(key))

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
-from sqlalchemy import Column, Connection, Select, Table, bindparam, select
+from sqlalchemy import Column, Connection, Delete, Select, Table, bindparam, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 R = TypeVar("R")
@@ -26,6 +26,12 @@ def page_limit(limit: int) -> int:
     if not 1 <= limit <= MAX_PAGE:
         raise ValueError(f"a page holds 1 to {MAX_PAGE} rows, got a limit of {limit}")
     return limit
+
+
+def expired(table: Table) -> Delete:
+    """Deletes at most `limit` rows of `table`, by `id`, whose `expires` is below `before`; the oldest first."""
+    oldest = select(table.c.id).where(table.c.expires < bindparam("before"))
+    return delete(table).where(table.c.id.in_(oldest.order_by(table.c.expires, table.c.id).limit(bindparam("limit"))))
 
 
 def _plain(hint: object) -> type | None:

@@ -396,11 +396,14 @@ tokens = Table(
     Column("id", Text, primary_key=True),
     Column("subject", Text, nullable=False),
     Column("role", Text, nullable=False),
-    Column("under", Text, nullable=False),
+    Column("under", Code),
+    Column("path", Text, nullable=False),
     Column("issued", Instant, nullable=False),
     Column("expires", Instant, nullable=False),
     Column("revoked", Boolean, nullable=False),
     Column("created_by", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Index("tokens_expires", "expires"),
 )
 
 # Append-only by triggers (migrations), hash-chained by core.journal.chain.

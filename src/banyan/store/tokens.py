@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, bindparam
 
 from banyan.core.policy import TokenRecord
+from banyan.core.time import Wall
 from banyan.store import tables
-from banyan.store.rows import Codec, Put, page_limit
+from banyan.store.rows import Codec, Put, expired, page_limit
 
 _T = tables.tokens
 _CODEC = Codec(TokenRecord, _T)
 _GET = _CODEC.select().where(_T.c.id == bindparam("token"))
 _PAGE = _CODEC.select().where(_T.c.id > bindparam("after")).order_by(_T.c.id).limit(bindparam("limit"))
 _PUT = Put(_T)
+_SWEEP = expired(_T)
 
 
 class SqlTokens:
@@ -31,3 +33,7 @@ class SqlTokens:
 
     def put(self, record: TokenRecord) -> None:
         _PUT(self._connection, _CODEC.values(record))
+
+    def sweep(self, before: Wall, limit: int) -> int:
+        bound = {"before": before, "limit": page_limit(limit)}
+        return self._connection.execute(_SWEEP, bound).rowcount

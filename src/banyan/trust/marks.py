@@ -41,11 +41,6 @@ def judge_epoch(*, own: int, seen: int) -> EpochVerdict:
     return EpochVerdict.PARENT_ROLLED_BACK if seen > own else EpochVerdict.OK
 
 
-def epoch_after(*, own: int, seen: int) -> int:
-    """The epoch that a rolled-back parent takes: above all that was ever granted, as far as is known."""
-    return max(own, seen) + 1
-
-
 def check_epoch(*, known: int, granted: int, parent: str) -> None:
     """At the child: raises Refused("old-epoch") if the parent grants less than was granted before."""
     if granted < known:

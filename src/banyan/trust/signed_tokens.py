@@ -1,8 +1,9 @@
 """API tokens: JWTs signed by a zone's token key, verified offline at an explicit instant (protocols §11).
 
 Exactly one form is read: algorithm Ed25519 (RFC 9864), type banyan+jwt (RFC 8725 §3.11), a key id that is known here,
-and nothing else in the header. Claims are a closed record. Whether a token was revoked is asked of the store, by its
-id. User tokens will be a second record of claims under another type, by the same functions.
+and nothing else in the header. Claims are a closed record. The signature tells that the zone made a token; whether it
+still stands is told by the record that the zone keeps of it (`state_of`), and one without a record does not. User
+tokens will be a second record of claims under another type, by the same functions.
 Verification costs about 0.1 ms: callers may keep an answer by the token's digest until it expires.
 """
 
@@ -19,9 +20,10 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import OKPKey
 
-from banyan.core.errors import BadInput, Unauthenticated
+from banyan.core.errors import BadInput, Refused, Unauthenticated
 from banyan.core.identity import Role
-from banyan.core.ids import ZoneCode, code_text, join_path, parse_code, split_path
+from banyan.core.ids import ZoneCode, code_text, parse_code
+from banyan.core.policy import TokenRecord, TokenState
 from banyan.core.secret import Secret
 from banyan.core.time import Wall, iso
 from banyan.trust.keys import fingerprint, public_key
@@ -67,12 +69,12 @@ class TokenKey:
 
 @dataclass(frozen=True, slots=True)
 class TokenClaims:
-    """What a valid token says. `under`: a path below the issuer, "" is all."""
+    """What a valid token says. `under`: the zone, at or below the issuer, that it is good for; None is all."""
 
     issuer: ZoneCode
     subject: str
     role: Role
-    under: str
+    under: ZoneCode | None
     id: str
     issued: Wall
     expires: Wall
@@ -84,7 +86,7 @@ def key_id(public: bytes) -> str:
 
 
 def issue(seed: Secret, claims: TokenClaims) -> Secret:
-    """The token, as ASCII. Raises BadInput: bad-subject, bad-token-id, bad-lifetime, bad-name (in `under`)."""
+    """The token, as ASCII, within MAX_TOKEN. Raises BadInput: bad-subject, bad-token-id, bad-lifetime."""
     if not 1 <= len(claims.subject) <= MAX_SUBJECT or not claims.subject.isprintable():
         raise BadInput("bad-subject", f"a token's subject has 1 to {MAX_SUBJECT} printable characters")
     if not 1 <= len(claims.id) <= 64 or not claims.id.isascii() or not claims.id.isprintable():
@@ -96,7 +98,7 @@ def issue(seed: Secret, claims: TokenClaims) -> Secret:
         iss=code_text(claims.issuer),
         sub=claims.subject,
         role=claims.role.name.lower(),
-        under=join_path(*split_path(claims.under)),
+        under="" if claims.under is None else code_text(claims.under),
         jti=claims.id,
         iat=issued,
         nbf=issued,
@@ -105,10 +107,7 @@ def issue(seed: Secret, claims: TokenClaims) -> Secret:
     public = public_key(seed)
     key = OKPKey.import_key({"kty": "OKP", "crv": "Ed25519", "x": _text(public), "d": _text(seed.reveal())})
     header = {"alg": _ALGORITHM, "kid": key_id(public), "typ": _TYPE}
-    token = jws.serialize_compact(header, msgspec.json.encode(body), key, algorithms=[_ALGORITHM])
-    if len(token) > MAX_TOKEN:
-        raise BadInput("bad-subject", f"the subject and the path are too long for a token of {MAX_TOKEN} characters")
-    return Secret(token.encode())
+    return Secret(jws.serialize_compact(header, msgspec.json.encode(body), key, algorithms=[_ALGORITHM]).encode())
 
 
 def verify(token: str, keys: Iterable[TokenKey], now: Wall) -> TokenClaims:
@@ -130,6 +129,7 @@ def verify(token: str, keys: Iterable[TokenKey], now: Wall) -> TokenClaims:
         claims = msgspec.json.decode(signed.payload or b"", type=_Claims)
         issuer = ZoneCode(parse_code(claims.iss))
         role = _ROLES[claims.role]
+        under = ZoneCode(parse_code(claims.under)) if claims.under else None
     except (JoseError, msgspec.MsgspecError, BadInput, KeyError, ValueError):
         raise Unauthenticated("bad-token", _BAD) from None
     if issuer != key.issuer:
@@ -143,7 +143,61 @@ def verify(token: str, keys: Iterable[TokenKey], now: Wall) -> TokenClaims:
         raise Unauthenticated(
             "token-expired", f"this token ended at {iso(claims.exp)}, and it is {iso(now)}; make another one"
         )
-    return TokenClaims(issuer, claims.sub, role, claims.under, claims.jti, Wall(claims.iat), Wall(claims.exp))
+    return TokenClaims(issuer, claims.sub, role, under, claims.jti, Wall(claims.iat), Wall(claims.exp))
+
+
+def state_of(record: TokenRecord, *, now: Wall, epoch: int, listed: bool) -> TokenState:
+    """What the token of this record is worth now. `epoch`: the zone's own; `listed`: `record.under` is still here."""
+    if record.revoked:
+        return TokenState.REVOKED
+    if now >= record.expires:
+        return TokenState.EXPIRED
+    if record.epoch != epoch:
+        return TokenState.BEFORE_RESTORE
+    return TokenState.GOOD if listed else TokenState.ZONE_GONE
+
+
+def check_good(record: TokenRecord, state: TokenState) -> None:
+    """Raises Unauthenticated: token-revoked, token-expired, token-before-restore, token-zone-gone."""
+    match state:
+        case TokenState.REVOKED:
+            raise Unauthenticated("token-revoked", f"token {record.id} was revoked; ask for a new one")
+        case TokenState.EXPIRED:
+            raise Unauthenticated(
+                "token-expired", f"token {record.id} ended at {iso(record.expires)}; make another one"
+            )
+        case TokenState.BEFORE_RESTORE:
+            raise Unauthenticated(
+                "token-before-restore",
+                f"token {record.id} was made before this zone was restored from a backup, and may have been revoked "
+                f"since that was made; at the zone's machine, `banyan token affirm {record.id}` makes it good again, "
+                "and `banyan token create` a new one",
+            )
+        case TokenState.ZONE_GONE:
+            raise Unauthenticated(
+                "token-zone-gone",
+                f"token {record.id} is good for zone {record.path} and what lies below it, and that zone is no longer "
+                "below this one: it was retired, or left; ask for a token for another zone",
+            )
+
+
+def unknown(id: str) -> Unauthenticated:
+    """A token that we signed and keep no record of."""
+    return Unauthenticated(
+        "token-unknown",
+        f"token {id} is not kept here: it was made after the backup from which this zone was restored; "
+        "make a new one (`banyan token create`)",
+    )
+
+
+def check_maker(maker: TokenRecord, expires: Wall) -> None:
+    """Raises Refused("token-outlives-maker") if a token that `maker`'s gives would end after it."""
+    if expires > maker.expires:
+        raise Refused(
+            "token-outlives-maker",
+            f"token {maker.id} ends at {iso(maker.expires)}, and can not give one that ends later, at {iso(expires)}; "
+            "give a shorter `--expires` or none, or ask an admin at the zone's machine",
+        )
 
 
 def _header(token: str) -> _Header:

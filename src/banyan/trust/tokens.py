@@ -174,19 +174,6 @@ def check_usable(record: CodeRecord, now: Wall, epoch: int) -> None:
         )
 
 
-def why_no_use(record: CodeRecord, now: Wall, epoch: int) -> Refused:
-    """The refusal to raise when CodeRows.use said no although `check_usable` had passed: another key was first."""
-    try:
-        check_usable(record, now, epoch)
-    except Refused as refused:
-        return refused
-    return Refused(
-        "code-used",
-        f"another key used join code {record.id} at the same moment; make a new one at the parent "
-        "(`banyan code create`)",
-    )
-
-
 def check_standing(record: CodeRecord, epoch: int) -> None:
     """Raises Refused: code-revoked, code-before-restore. These hold for a key that used the code before, too."""
     if record.revoked:

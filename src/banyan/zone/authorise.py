@@ -1,42 +1,56 @@
 """Who may do what to which zone. One question, asked by every view and command; the answer is an exception or nothing.
 
-A caller's subtree is a path below its issuer. A zone that serves a caller from above knows its own whole path and
-its ancestors, so it can tell where the issuer stands. What a caller may not see does not exist for it.
+A caller's subtree is a zone, by its code, below the zone that vouches for the caller. It is looked for in the lineage
+of the zone that is meant: its own code and the codes above it. Names take no part in this, so renaming a zone gives
+and takes nothing. What a caller may not see does not exist for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from banyan.core.errors import NotFound, Refused
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode
 
 
-def below_issuer(path: str, own_path: str, own: ZoneCode, ancestors: Sequence[ZoneCode], issuer: ZoneCode) -> str:
-    """`path` (whole) as a path below the issuer, "" for the issuer itself. Raises Refused("unknown-issuer").
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """A zone and all above it, the nearest first, in two parts: `below` this one, and this one with those `above`."""
 
-    `ancestors`: codes above this zone, the parent first.
-    """
-    parts = path.split("/")
-    own_parts = own_path.split("/")
-    if issuer == own:
-        above = len(own_parts)
-    elif issuer in ancestors:
-        above = len(own_parts) - 1 - list(ancestors).index(issuer)
-    else:
-        raise Refused("unknown-issuer", "the caller was vouched for by a zone that is neither this one nor above it")
-    return "/".join(parts[max(above, 0) :])
+    below: Sequence[ZoneCode]
+    above: Sequence[ZoneCode]
+
+    def up_to(self, issuer: ZoneCode) -> Sequence[ZoneCode]:
+        """What lies above its issuer is not the issuer's to give. Raises Refused("unknown-issuer")."""
+        if issuer not in self.above:
+            raise Refused(
+                "unknown-issuer", "the caller was vouched for by a zone that is neither this one nor above it"
+            )
+        return (*self.below, *self.above[: self.above.index(issuer) + 1])
 
 
-def check(caller: Caller, needed: Role, relative: str, shown: str) -> None:
-    """Raises NotFound("no-zone") outside the caller's subtree, Refused("forbidden") for too low a role."""
-    if not caller.may(Role.VIEWER, relative):
+def check(caller: Caller, needed: Role, lineage: Lineage, shown: str) -> None:
+    """Raises NotFound("no-zone") outside the caller's subtree, Refused("forbidden") for too low a role, and
+    Refused("unknown-issuer"). `lineage`: of the zone that is meant."""
+    codes = lineage.up_to(caller.issuer)
+    if not caller.may(Role.VIEWER, codes):
         raise unseen(shown)
-    if not caller.may(needed, relative):
+    if not caller.may(needed, codes):
         raise Refused(
             "forbidden",
             f"this needs the role {needed.name.lower()} for {shown!r}; {caller.subject} is {caller.role.name.lower()}",
+        )
+
+
+def within(caller: Caller, role: Role, lineage: Lineage) -> None:
+    """Raises Refused unless `caller` has at least that role for the zone of that lineage, and so for all below it."""
+    if not caller.may(role, lineage.up_to(caller.issuer)):
+        raise Refused(
+            "forbidden",
+            f"you may give at most your own role ({caller.role.name.lower()}) and "
+            "subtree; ask an admin of the whole zone",
         )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from banyan.core.errors import BadInput, BanyanError, Conflict, NotFound, Refused, Unreachable
 from banyan.core.identity import Caller
-from banyan.core.ids import ZoneCode
+from banyan.core.ids import ZoneCode, code_text
 from banyan.core.messages import CallerInfo
 from banyan.zone.tree import Node
 from banyan.zone.zone import Zone
@@ -44,8 +44,9 @@ async def ask(zone: Zone, caller: Caller, target: Target, verb: str, body: bytes
             "nothing was done",
             transient=True,
         )
+    under = "" if caller.under is None else code_text(caller.under)
     info = CallerInfo(
-        caller.subject, int(caller.role), caller.issuer, caller.under, caller.token, caller.address, caller.request
+        caller.subject, int(caller.role), caller.issuer, under, caller.token, caller.address, caller.request
     )
     answer = await session.request(verb, body, info, zone.settings.replies)
     if answer.error:

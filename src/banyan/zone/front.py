@@ -15,7 +15,7 @@ from banyan import __version__
 from banyan.core.digest import Digest, flatten, unflatten
 from banyan.core.errors import BadInput, Conflict, NotFound
 from banyan.core.identity import Caller, Role
-from banyan.core.ids import code_text, join_path
+from banyan.core.ids import ZoneCode, code_text, join_path
 from banyan.core.messages import (
     CommandCall,
     CommandReply,
@@ -28,9 +28,8 @@ from banyan.core.messages import (
 from banyan.core.time import Mono, iso
 from banyan.core.zone import Health
 from banyan.zone import lists, present, zone_list
-from banyan.zone.authorise import below_issuer, check, unseen
+from banyan.zone.authorise import Lineage, check, unseen, within
 from banyan.zone.carry import Target, ask, beyond
-from banyan.zone.commands.access import within
 from banyan.zone.commands.zones import check_word
 from banyan.zone.firm import firm
 from banyan.zone.reconcile.admission import Refusals
@@ -38,7 +37,6 @@ from banyan.zone.roster import HEARD
 from banyan.zone.tree import Node
 from banyan.zone.views import (
     CodeCreated,
-    CodeView,
     KnownKeyView,
     PageView,
     RackView,
@@ -77,7 +75,7 @@ class Front:
     # --- callers --------------------------------------------------------------------------------
 
     async def authenticate(self, bearer: str, address: str, request: str) -> Caller:
-        return self._zone.access.authenticate(bearer, address, request)
+        return await self._zone.tokens.authenticate(bearer, address, request)
 
     def local(self, user: str, request: str) -> Caller:
         return Caller(f"{user}@local", Role.ADMIN, self._zone.own.code, request=request)
@@ -90,27 +88,37 @@ class Front:
         event = zone.own.event("request-refused", what[:200], error[:500], who, "refused")
         await zone.store.write("request.refused", lambda unit: zone.own.write(unit, event))
 
-    def _relative(self, caller: Caller, path: str) -> str:
+    def _lineage(self, code: ZoneCode) -> Lineage:
+        """Of this zone, or of one below."""
         zone = self._zone
-        return below_issuer(path, zone.tree.path, zone.own.code, zone.ancestors(), caller.issuer)
+        return Lineage([node.code for node in zone.tree.chain(code)], (zone.own.code, *zone.ancestors()))
 
     def _target(self, caller: Caller, text: str, needed: Role) -> Target:
         """Resolves and authorises. What the caller may not see is not found."""
-        zone = self._zone
         try:
-            code = zone.tree.resolve(text)
+            code = self._zone.tree.resolve(text)
         except (NotFound, Conflict):
-            if caller.under:
+            if caller.under is not None:
                 # Hints and candidates would tell of zones outside the caller's subtree.
                 raise unseen(text) from None
             raise
+        return self._allowed(caller, code, needed, text)
+
+    def _part(self, caller: Caller, text: str, needed: Role) -> Target:
+        """As `_target`; "" is the whole of what the caller may see."""
+        if text or caller.under is None:
+            return self._target(caller, text, needed)
+        return self._allowed(caller, caller.under, needed, "")
+
+    def _allowed(self, caller: Caller, code: ZoneCode, needed: Role, text: str) -> Target:
+        zone = self._zone
         path = zone.tree.path_of(code)
-        check(caller, needed, self._relative(caller, path), text or zone.tree.path)
+        check(caller, needed, self._lineage(code), text or path)
         node = zone.tree.get(code)
         return Target(code, path, None if node is None else zone.tree.get(node.via))
 
     def _here(self, caller: Caller, needed: Role) -> None:
-        self._target(caller, "", needed)
+        self._allowed(caller, self._zone.own.code, needed, "")
 
     # --- views ----------------------------------------------------------------------------------
 
@@ -165,7 +173,7 @@ class Front:
         )
 
     async def usage(self, caller: Caller, path: str) -> UsageView:
-        target = self._target(caller, path, Role.VIEWER)
+        target = self._part(caller, path, Role.VIEWER)
         zone = self._zone
         digest = await self._digest(caller, target)
         names = sorted(
@@ -189,7 +197,7 @@ class Front:
     async def zones(
         self, caller: Caller, path: str, filters: Mapping[str, str], sort: str, marker: str, limit: int
     ) -> PageView:
-        target = self._target(caller, path, Role.VIEWER)
+        target = self._part(caller, path, Role.VIEWER)
         limit = lists.check_limit(limit)
         key, turned = zone_list.check_sort(sort)
         zone_list.check_filters(filters)
@@ -259,13 +267,14 @@ class Front:
     async def page(
         self, caller: Caller, kind: str, path: str, filters: Mapping[str, str], marker: str, limit: int
     ) -> PageView:
-        target = self._target(caller, path, Role.VIEWER)
         if kind in ("journal", "use"):
+            target = self._target(caller, path, Role.VIEWER)
             if target.via is not None:
                 raise BadInput("own-zone", f"{kind} is kept by each zone for itself; ask {target.path} directly")
             return await (self._journal if kind == "journal" else self._use)(filters, marker, limit)
         if kind not in lists.FILTERS:
             raise BadInput("bad-kind", f"lists are {', '.join(lists.FILTERS)}, use and journal; got {kind[:40]!r}")
+        target = self._part(caller, path, Role.VIEWER)
         page = await self._page(caller, target, PageQuery(kind, "", dict(filters), marker, limit))
         return PageView(tuple(msgspec.Raw(row) for row in page.rows), page.marker, page.absent)
 
@@ -316,7 +325,7 @@ class Front:
             raise BadInput("bad-filter", "use takes no filters")
         issuer, _, project = marker.partition(":")
         if marker and not issuer.isdigit():
-            raise BadInput("bad-marker", "the marker must be the `marker` of the page before, unchanged")
+            raise lists.bad_marker()
         limit = lists.check_limit(limit)
         rows = self._zone.streams.uses.page((int(issuer), project) if marker else None, limit)
         views = [
@@ -380,7 +389,7 @@ class Front:
             caller, name=name, driver=driver, labels=labels, uses=uses, expires=expires, mode=mode, replace=replace
         )
 
-    async def codes(self, caller: Caller, marker: str, limit: int) -> tuple[CodeView, ...]:
+    async def codes(self, caller: Caller, marker: str, limit: int) -> PageView:
         self._here(caller, Role.OPERATOR)
         return await self._zone.access.codes(marker, lists.check_limit(limit))
 
@@ -388,23 +397,28 @@ class Front:
         self._here(caller, Role.OPERATOR)
         await self._zone.access.revoke_code(caller, id)
 
-    async def create_token(self, caller: Caller, subject: str, role: Role, under: str, expires: float) -> TokenCreated:
-        target = self._target(caller, under, Role.OPERATOR)
-        relative = self._relative(caller, target.path)
-        within(caller, role, relative)
-        return await self._zone.access.create_token(caller, subject, role, relative, expires)
+    async def create_token(
+        self, caller: Caller, subject: str, role: Role, under: str, expires: float | None
+    ) -> TokenCreated:
+        target = self._part(caller, under, Role.OPERATOR)
+        within(caller, role, self._lineage(target.code))
+        return await self._zone.tokens.create(caller, subject, role, target.code, expires)
 
-    async def tokens(self, caller: Caller, marker: str, limit: int) -> tuple[TokenView, ...]:
+    async def tokens(self, caller: Caller, marker: str, limit: int) -> PageView:
         self._here(caller, Role.ADMIN)
-        return await self._zone.access.tokens(marker, lists.check_limit(limit))
+        return await self._zone.tokens.page(marker, lists.check_limit(limit))
+
+    async def affirm_token(self, caller: Caller, id: str) -> TokenView:
+        self._here(caller, Role.ADMIN)
+        return await self._zone.tokens.affirm(caller, id)
 
     async def revoke_token(self, caller: Caller, id: str) -> None:
         self._here(caller, Role.ADMIN)
-        await self._zone.access.revoke_token(caller, id)
+        await self._zone.tokens.revoke(caller, id)
 
-    async def rules(self, caller: Caller) -> tuple[RuleView, ...]:
+    async def rules(self, caller: Caller, marker: str, limit: int) -> PageView:
         self._here(caller, Role.VIEWER)
-        return await self._zone.access.rules()
+        return await self._zone.access.rules(marker, lists.check_limit(limit))
 
     async def put_rule(self, caller: Caller, rule: RuleView) -> RuleView:
         self._here(caller, Role.ADMIN)
@@ -414,9 +428,9 @@ class Front:
         self._here(caller, Role.ADMIN)
         await self._zone.access.delete_rule(caller, id)
 
-    async def known_keys(self, caller: Caller) -> tuple[KnownKeyView, ...]:
+    async def known_keys(self, caller: Caller, marker: str, limit: int) -> PageView:
         self._here(caller, Role.VIEWER)
-        return await self._zone.access.known_keys()
+        return await self._zone.access.known_keys(marker, lists.check_limit(limit))
 
     async def put_known_key(self, caller: Caller, key: KnownKeyView) -> KnownKeyView:
         self._here(caller, Role.ADMIN)

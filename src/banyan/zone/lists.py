@@ -26,7 +26,7 @@ from banyan.core.ports import Store
 from banyan.core.rack import Rack
 from banyan.core.records import Unit
 from banyan.zone import present
-from banyan.zone.views import HostView, RackView, ServerView
+from banyan.zone.views import HostView, PageView, RackView, ServerView
 
 Row = TypeVar("Row")
 
@@ -70,7 +70,20 @@ def decode_marker(text: str) -> Marker:
     try:
         return msgspec.msgpack.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Marker)
     except (ValueError, msgspec.MsgspecError) as error:
-        raise BadInput("bad-marker", "the marker must be the `marker` of the page before, unchanged") from error
+        raise bad_marker() from error
+
+
+def bad_marker() -> BadInput:
+    return BadInput("bad-marker", "the marker must be the `marker` of the page before, unchanged")
+
+
+def first(
+    rows: Sequence[Row], limit: int, view: Callable[[Row], msgspec.Struct], marker: Callable[[Row], str]
+) -> PageView:
+    """The page of the first `limit` of `rows`, which were read to one beyond it: if that is there, more follows."""
+    shown = rows[:limit]
+    items = tuple(msgspec.Raw(msgspec.json.encode(view(row))) for row in shown)
+    return PageView(items, marker(shown[-1]) if len(rows) > limit else "")
 
 
 class _Rows(list[bytes]):

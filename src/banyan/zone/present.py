@@ -9,7 +9,7 @@ from banyan.core.guest import Guest, GuestState
 from banyan.core.host import Host
 from banyan.core.ids import code_text
 from banyan.core.journal import Line
-from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord
+from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord, TokenState
 from banyan.core.rack import Rack
 from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU, Amount, ResourceClass, add_amounts
 from banyan.core.time import Wall, iso
@@ -201,12 +201,14 @@ def code(row: CodeRecord) -> CodeView:
     )
 
 
-def token(row: TokenRecord) -> TokenView:
+def token(row: TokenRecord, state: TokenState, path: str) -> TokenView:
     return TokenView(
         id=row.id,
         subject=row.subject,
         role=row.role,
-        under=row.under,
+        under=path,
+        zone="" if row.under is None else code_text(row.under),
+        state=state.value,
         issued=iso(row.issued),
         expires=iso(row.expires),
         revoked=row.revoked,

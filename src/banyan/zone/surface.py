@@ -1,9 +1,10 @@
 """What surfaces (api, web) may ask of a zone. `Zone` implements it; tests may fake it.
 
-Every call takes the Caller and authorises it here, in the zone, never in the surface. `path` is what a
-person typed: a whole path, an unambiguous last part, or a code; "" is the zone itself. Errors: NotFound
-("no-zone", also for what the caller may not see), Conflict ("ambiguous-zone", naming the candidates),
-Refused ("forbidden"), Unreachable ("member-unreachable": the outcome is not known when it says so).
+Every call takes the Caller and authorises it here, in the zone, never in the surface. `path` is what a person typed:
+a whole path, an unambiguous last part, or a code; "" is the zone itself or, where it bounds a list, a total or a token,
+the whole of what the caller may see. Errors: NotFound ("no-zone", also for what the caller may not see), Conflict
+("ambiguous-zone", naming the candidates), Refused ("forbidden"), Unreachable ("member-unreachable": the outcome is not
+known when it says so).
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import Protocol
 from banyan.core.identity import Caller, Role
 from banyan.zone.views import (
     CodeCreated,
-    CodeView,
     KnownKeyView,
     PageView,
     RuleView,
@@ -28,7 +28,8 @@ from banyan.zone.views import (
 
 class Surface(Protocol):
     async def authenticate(self, bearer: str, address: str, request: str) -> Caller:
-        """The caller that a token names. Raises Unauthenticated("bad-token"|"token-expired"|"token-revoked")."""
+        """The caller that a token names. Raises Unauthenticated: bad-token, token-expired, token-revoked, and others,
+        each saying what to do."""
 
     def local(self, user: str, request: str) -> Caller:
         """The caller behind the local socket: an admin of the whole zone."""
@@ -77,20 +78,35 @@ class Surface(Protocol):
     ) -> CodeCreated:
         """`expires` in seconds from now; `name` and `driver` are patterns."""
 
-    async def codes(self, caller: Caller, marker: str, limit: int) -> tuple[CodeView, ...]: ...
+    async def codes(self, caller: Caller, marker: str, limit: int) -> PageView:
+        """CodeView objects, by id."""
+
     async def revoke_code(self, caller: Caller, id: str) -> None: ...
 
-    async def create_token(self, caller: Caller, subject: str, role: Role, under: str, expires: float) -> TokenCreated:
-        """Never more than the caller's own role and subtree."""
+    async def create_token(
+        self, caller: Caller, subject: str, role: Role, under: str, expires: float | None
+    ) -> TokenCreated:
+        """Never more than the caller's own role and subtree. `expires` in seconds from now; None is a day, or what is
+        left of the token that makes it. Raises Refused("token-outlives-maker") for a longer life than that."""
 
-    async def tokens(self, caller: Caller, marker: str, limit: int) -> tuple[TokenView, ...]: ...
+    async def tokens(self, caller: Caller, marker: str, limit: int) -> PageView:
+        """TokenView objects, by id."""
+
+    async def affirm_token(self, caller: Caller, id: str) -> TokenView:
+        """A token made before this zone was restored from a backup is good again. Conflict("token-ended") if it is over
+        or revoked."""
+
     async def revoke_token(self, caller: Caller, id: str) -> None: ...
 
-    async def rules(self, caller: Caller) -> tuple[RuleView, ...]: ...
+    async def rules(self, caller: Caller, marker: str, limit: int) -> PageView:
+        """RuleView objects, in the order in which they are tried."""
+
     async def put_rule(self, caller: Caller, rule: RuleView) -> RuleView: ...
     async def delete_rule(self, caller: Caller, id: str) -> None: ...
 
-    async def known_keys(self, caller: Caller) -> tuple[KnownKeyView, ...]: ...
+    async def known_keys(self, caller: Caller, marker: str, limit: int) -> PageView:
+        """KnownKeyView objects, by fingerprint."""
+
     async def put_known_key(self, caller: Caller, key: KnownKeyView) -> KnownKeyView: ...
     async def delete_known_key(self, caller: Caller, fingerprint: str) -> None: ...
 

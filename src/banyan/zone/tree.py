@@ -190,23 +190,26 @@ class Tree:
         return [(path, self._nodes[code]) for path, code in self._sorted]
 
     def resolve(self, text: str) -> ZoneCode:
-        """The zone that a person means: "" or our own path, a whole path, an unambiguous last part, a code.
+        """The zone that a person means: "" for this one, a whole path, an unambiguous last part, a code.
 
-        Raises NotFound("no-zone") or Conflict("ambiguous-zone") naming candidates.
+        A whole path, as every list shows it, means that zone and no other. Else what can be read from here downwards,
+        with the end of our own path in front or without, goes before what ends so further down. Raises
+        NotFound("no-zone"), or Conflict("ambiguous-zone") naming candidates: a last part that we share with a zone
+        below is never taken for us, which would give a command, or a token, the whole tree.
         """
         wanted = text.strip().strip("/")
-        if wanted in ("", ".", self.path, self.path.rsplit("/", 1)[-1]):
+        if wanted in ("", "."):
             return self.root
         parts = tuple(wanted.split("/"))
         own = tuple(self.path.split("/"))
-        starts = [parts[len(own) :]] if parts[: len(own)] == own else []
-        if parts[0] == own[-1]:
-            starts.append(parts[1:])
-        for names in (*starts, parts):
-            found = self._walk(names)
-            if found is not None:
-                return found
-        candidates = {c for c in self._names.get(parts[-1], ()) if self._ends_with(c, parts)}
+        whole = self._walk(parts[len(own) :]) if parts[: len(own)] == own else None
+        if whole is not None:
+            return whole
+        starts = [n for n in range(min(len(own), len(parts)) + 1) if own[len(own) - n :] == parts[:n]]
+        read = (self._walk(parts[n:]) for n in starts)
+        candidates = {code for code in read if code is not None}
+        if not candidates or self.root in candidates:
+            candidates |= {c for c in self._names.get(parts[-1], ()) if self._ends_with(c, parts)}
         if len(candidates) == 1:
             return candidates.pop()
         if candidates:

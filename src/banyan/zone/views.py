@@ -200,7 +200,7 @@ class CodeView(msgspec.Struct, frozen=True):
 
 
 class TokenCreated(msgspec.Struct, frozen=True):
-    """The only time that a token is shown."""
+    """The only time that a token is shown. `under`: the path of the zone that it is good for, "" is everything."""
 
     id: str
     token: str
@@ -210,10 +210,17 @@ class TokenCreated(msgspec.Struct, frozen=True):
 
 
 class TokenView(msgspec.Struct, frozen=True):
+    """`under`: the path, now, of the zone that it is good for, or the path that zone had when the token was made, if it
+    is gone; "" is everything. `zone`: that zone's code, or "". `state`: good, or why the token is good for nothing:
+    revoked, expired, before-restore, zone-gone.
+    """
+
     id: str
     subject: str
     role: str
     under: str
+    zone: str
+    state: str
     issued: str
     expires: str
     revoked: bool

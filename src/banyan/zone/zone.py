@@ -28,6 +28,7 @@ from banyan.core.zone import Health, Uplink
 from banyan.placement.shapes import read_keys
 from banyan.trust import tokens
 from banyan.zone.commands.access import Access
+from banyan.zone.commands.tokens import ApiTokens
 from banyan.zone.commands.zones import ZoneWords
 from banyan.zone.loop import Activation, Loop
 from banyan.zone.members import Members
@@ -112,6 +113,7 @@ class Zone:
         self.certificates = Certificates(own, store, clock, ids, self.admission)
         self.words = ZoneWords(own, self.roster)
         self.access = Access(own, store, ids, settings.addresses)
+        self.tokens = ApiTokens(own, store, ids, self.tree)
         self.answer: Answering = _not_ready
         self.publish = Publish(
             own,
@@ -178,7 +180,6 @@ class Zone:
 
     async def load(self) -> None:
         """Reads what the store knows, makes drivers, and puts everything in its place. Nothing runs yet."""
-        await self.access.load()
         for row, coded in await self.store.read(_uplinks):
             self._add_uplink(row).side.again = coded and bool(row.certificate)
         self._place()

@@ -90,7 +90,14 @@ def test_of_two_keys_racing_for_the_last_use_exactly_one_wins(kept: Kept) -> Non
 def test_sweeping_takes_expired_codes_and_their_uses(kept: Kept) -> None:
     kept.write(lambda u: [u.codes.put(replace(CODE, id=id, expires=Wall(end))) for id, end in (("a", 5.0), ("b", 6.0))])
     kept.write(lambda u: u.codes.use("a", b"k", Wall(1.0)))
-    assert kept.write(lambda u: u.codes.sweep(Wall(6.0))) == 1
+    assert kept.write(lambda u: u.codes.sweep(Wall(6.0), 100)) == 1
     assert [code.id for code in kept.read(lambda u: u.codes.page(None, 10))] == ["b"]
     kept.write(lambda u: u.codes.put(replace(CODE, id="a")))
     assert kept.write(lambda u: u.codes.use("a", b"other", NOW)), "the swept code's binding is gone with it"
+
+
+def test_a_sweep_takes_so_many_codes_at_a_time_the_oldest_first(kept: Kept) -> None:
+    ends = (("a", 5.0), ("b", 3.0), ("c", 4.0))
+    kept.write(lambda u: [u.codes.put(replace(CODE, id=id, expires=Wall(end))) for id, end in ends])
+    assert kept.write(lambda u: u.codes.sweep(Wall(9.0), 2)) == 2
+    assert [code.id for code in kept.read(lambda u: u.codes.page(None, 10))] == ["a"]

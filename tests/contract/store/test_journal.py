@@ -13,7 +13,7 @@ from banyan.core.time import Wall
 from banyan.store.journal import Break, verify
 from tests.contract.store.conftest import Kept
 
-ANN = Caller("ann", Role.ADMIN, ZoneCode(5), "north", "tok", "192.0.2.1:5", "req-1")
+ANN = Caller("ann", Role.ADMIN, ZoneCode(5), ZoneCode(6), "tok", "192.0.2.1:5", "req-1")
 
 
 def event(kind: str = "child-disabled", target: str = "east", outcome: str = "done") -> Event:

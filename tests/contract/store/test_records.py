@@ -96,7 +96,7 @@ CODE = CodeRecord(
 )
 KNOWN = KnownKey(b"\x04" * 32, "lab", {"a": "b"}, Mode.PROTECT, True, "ann")
 RULE = Rule("r", 5, "known-key", "lab*", "sim", {"a": "*"}, Verdict.QUARANTINE, {"b": "c"}, Mode.OBSERVE, "because")
-TOKEN = TokenRecord("t", "ann", "operator", "north", Wall(12.0), Wall(13.0), True, "root")
+TOKEN = TokenRecord("t", "ann", "operator", ZoneCode(BIG), "top/north", Wall(12.0), Wall(13.0), True, "root", 3)
 
 
 @pytest.mark.parametrize("record", [SELF, AUTHORITY, UPLINK, CHILD, RACK, CODE, KNOWN, RULE, TOKEN])
@@ -233,10 +233,46 @@ def test_a_page_has_bounds(kept: Kept, limit: int) -> None:
         kept.read(lambda u: u.children.page(None, limit))
 
 
-def test_known_keys_are_listed_and_deleted(kept: Kept) -> None:
-    kept.write(lambda u: [u.known_keys.put(replace(KNOWN, fingerprint=f)) for f in (b"\xff", b"\x00", b"a")])
-    kept.write(lambda u: u.known_keys.delete(b"a"))
-    assert [key.fingerprint for key in kept.read(lambda u: u.known_keys.all())] == [b"\x00", b"\xff"]
+def test_known_keys_are_paged_by_their_bytes_and_deleted(kept: Kept) -> None:
+    prints = (b"\xff" * 32, b"\x00" * 32, b"\x00" * 31 + b"\x01", b"a" * 32, b"\x80" * 32)
+    kept.write(lambda u: [u.known_keys.put(replace(KNOWN, fingerprint=f)) for f in prints])
+    kept.write(lambda u: u.known_keys.delete(b"a" * 32))
+    assert _prints(kept, None, 3) == [b"\x00" * 32, b"\x00" * 31 + b"\x01", b"\x80" * 32]
+    assert _prints(kept, b"\x80" * 32, 3) == [b"\xff" * 32]
+    assert _prints(kept, b"a" * 32, 1) == [b"\x80" * 32], "what the marker names may be gone"
+    assert _prints(kept, b"\xff" * 32, 3) == []
+
+
+def _prints(kept: Kept, after: bytes | None, limit: int) -> list[bytes]:
+    return [key.fingerprint for key in kept.read(lambda u: u.known_keys.page(after, limit))]
+
+
+def test_rules_are_paged_in_the_order_in_which_they_are_tried(kept: Kept) -> None:
+    rules = [Rule("b", 1), Rule("a", 2), Rule("c", 1), Rule("B", 1), Rule("z", -1), Rule("y", 10)]
+    kept.write(lambda u: [u.rules.put(rule) for rule in rules])
+
+    def ids(after: tuple[int, str] | None, limit: int) -> list[str]:
+        return [rule.id for rule in kept.read(lambda u: u.rules.page(after, limit))]
+
+    assert ids(None, 2) == ["z", "B"]
+    assert ids((1, "B"), 3) == ["b", "c", "a"]
+    assert ids((1, "bb"), 9) == ["c", "a", "y"], "what the marker names may be gone"
+    assert ids((10, "y"), 9) == []
+    assert kept.read(lambda u: (u.rules.get("a"), u.rules.get("A"))) == (Rule("a", 2), None)
+
+
+def test_tokens_that_ended_go_the_oldest_first_and_so_many_at_a_time(kept: Kept) -> None:
+    ends = {"a": 9.0, "b": 3.0, "c": 5.0, "d": 4.0, "e": 10.0}
+    kept.write(lambda u: [u.tokens.put(replace(TOKEN, id=id, expires=Wall(end))) for id, end in ends.items()])
+    left = [(kept.write(lambda u: u.tokens.sweep(Wall(9.0), 2)), _ids(kept)) for _ in range(3)]
+    assert left == [(2, ["a", "c", "e"]), (1, ["a", "e"]), (0, ["a", "e"])]
+    assert kept.write(lambda u: u.tokens.sweep(Wall(9.5), 2)) == 1
+    with pytest.raises(ValueError, match="1 to 10000"):
+        kept.write(lambda u: u.tokens.sweep(Wall(99.0), 0))
+
+
+def _ids(kept: Kept) -> list[str]:
+    return [row.id for row in kept.read(lambda u: u.tokens.page(None, 100))]
 
 
 def test_a_racks_things_go_with_it(kept: Kept) -> None:

@@ -6,6 +6,7 @@ import json
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.unit.cli.conftest import Zone
@@ -133,6 +134,29 @@ def test_replace_makes_a_code_for_that_name(zone: Zone) -> None:
 def test_what_a_code_cannot_be(zone: Zone, words: tuple[str, str]) -> None:
     assert zone.say("code", "create", *words).status == 2
     assert not zone.surface.codes_made
+
+
+def test_a_tokens_life_is_said_only_if_somebody_said_it(zone: Zone) -> None:
+    """The zone caps what nobody said, and refuses what somebody said and can not be."""
+    for words in ((), ("--expires", "2h")):
+        assert zone.say("token", "create", "--role", "viewer", *words).status == 0
+    assert zone.surface.lives == [None, 7200.0]
+    assert zone.say("token", "create", "--role", "viewer", "--expires", "soon").status == 2
+
+
+def test_tokens_are_affirmed_and_the_list_says_what_each_is_worth(zone: Zone) -> None:
+    for _ in range(2):
+        zone.say("token", "create", "--role", "viewer", "--under", "north")
+    made = zone.surface.tokens_made
+    made["t001"] = msgspec.structs.replace(made["t001"], state="before-restore")
+    listed = zone.say("token", "list").out
+    assert "before-restore" in listed and "good" in listed and "top/north" in listed
+    answer = zone.say("token", "affirm", "t001", "t002", "--json")
+    assert [(one["id"], one["state"]) for one in json.loads(answer.out)] == [("t001", "good"), ("t002", "good")]
+    assert zone.say("token", "affirm").status == 2
+    partly = zone.say("token", "affirm", "t009", "t001")
+    assert (partly.status, "no token 't009'" in partly.err, "t001" in partly.out) == (6, True, True)
+    assert zone.say("token", "affirm", "t009").status == 4
 
 
 def test_codes_and_tokens_are_listed_and_revoked(zone: Zone) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from banyan.core.errors import BadInput, Refused
-from banyan.trust.marks import EpochVerdict, MarkVerdict, check_epoch, epoch_after, judge_epoch, judge_marks
+from banyan.trust.marks import EpochVerdict, MarkVerdict, check_epoch, judge_epoch, judge_marks
 
 OK, ROLLED_BACK = MarkVerdict.OK, MarkVerdict.ROLLED_BACK
 
@@ -90,7 +90,6 @@ def test_marks_that_are_none(last: bytes, new: bytes) -> None:
 def test_epochs() -> None:
     assert judge_epoch(own=3, seen=3) is EpochVerdict.OK
     assert judge_epoch(own=3, seen=4) is EpochVerdict.PARENT_ROLLED_BACK
-    assert epoch_after(own=3, seen=7) == 8
     check_epoch(known=3, granted=3, parent="top")
     check_epoch(known=3, granted=4, parent="top")
     with pytest.raises(Refused) as error:

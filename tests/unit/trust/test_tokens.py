@@ -159,8 +159,6 @@ def test_why_a_code_is_of_no_use() -> None:
     assert why(revoked=True) == "code-revoked"
     assert why(epoch=2) == "code-before-restore"
     assert why(revoked=True, used=1, expires=Wall(0), epoch=0) == "code-revoked"
-    assert tokens.why_no_use(record, NOW, 1).code == "code-used"
-    assert tokens.why_no_use(replace(record, revoked=True), NOW, 1).code == "code-revoked"
 
 
 def test_codes_with_one_secret_differ_by_nothing_secret() -> None:

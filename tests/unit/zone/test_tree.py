@@ -68,11 +68,56 @@ def test_a_prefix_is_no_name() -> None:
         tree().resolve("nor")
 
 
-def test_a_child_of_the_same_name_as_ours_is_reached_below_us() -> None:
+SAME, BELOW = ZoneCode(9), ZoneCode(10)
+
+
+def namesakes(own: str, child: bool = True) -> Tree:
+    """As `tree`, with zones below that are called as we are: a child, and one below north."""
     made = tree()
-    made.put(node(ZoneCode(9), TOP, ZoneCode(9), "top"))
-    assert made.resolve("top/top") == ZoneCode(9)
+    made.move(TOP, own)
+    if child:
+        made.put(node(SAME, TOP, SAME, "top"))
+        made.put(node(BELOW, SAME, SAME, "north"))
+    else:
+        made.put(node(SAME, NORTH, NORTH, "top"))
+    return made
+
+
+def test_a_whole_path_means_that_zone_whatever_is_called_so_below() -> None:
+    made = namesakes("top")
     assert made.resolve("top") == TOP
+    assert made.resolve("top/top") == SAME
+    assert made.resolve("top/north") == NORTH
+    assert made.resolve("top/top/north") == BELOW
+    deeper = namesakes("world/top")
+    assert [deeper.resolve(path) for path in ("world/top", "world/top/top", "world/top/north")] == [TOP, SAME, NORTH]
+
+
+@pytest.mark.parametrize("child", [True, False])
+def test_a_last_part_that_we_share_with_a_zone_below_is_not_taken_for_us(child: bool) -> None:
+    made = namesakes("world/top", child)
+    with pytest.raises(Conflict) as refused:
+        made.resolve("top")
+    assert refused.value.code == "ambiguous-zone"
+    assert f"world/top, {made.path_of(SAME)}" in refused.value.text
+    for text in ("", ".", "world/top", code_text(TOP)):
+        assert made.resolve(text) == TOP
+
+
+def test_our_own_name_in_front_does_not_hide_a_child_of_that_name() -> None:
+    made = namesakes("world/top")
+    with pytest.raises(Conflict, match="world/top/north, world/top/top/north"):
+        made.resolve("top/north")
+    made.remove(SAME)
+    assert made.resolve("top/north") == NORTH
+    assert made.resolve("top") == TOP
+
+
+def test_the_end_of_our_own_path_names_us() -> None:
+    made = tree()
+    made.move(TOP, "wide/world/top")
+    assert [made.resolve(text) for text in ("top", "world/top")] == [TOP, TOP]
+    assert made.resolve("world/top/north/lab") == LAB
 
 
 def test_below_a_lost_zone_nothing_is_shown_alive() -> None:

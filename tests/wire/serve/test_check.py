@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
+
 from banyan.core.identity import Role
 from banyan.core.ports import Finding
 from banyan.core.time import Mono
@@ -17,6 +19,7 @@ from banyan.serve.check import parent
 from banyan.serve.clock import SystemClock, SystemIds
 from banyan.store.open import open_store
 from banyan.zone.settings import ZoneSettings
+from banyan.zone.views import CodeView
 
 
 class Late(SystemClock):
@@ -65,7 +68,8 @@ def test_the_parent_its_clock_and_the_code(tmp_path: Path) -> None:
             right = await parent(text, WebSocketDialer(clock), clock, ids, "")
             behind = Late()
             late = await parent(text, WebSocketDialer(behind), behind, ids, "")
-            (row,) = await built.front.codes(built.front.local("test", "req-test"), "", 10)
+            page = await built.front.codes(built.front.local("test", "req-test"), "", 10)
+            (row,) = (msgspec.json.decode(item, type=CodeView) for item in page.items)
             return list(right), list(late), row.used
 
     right, late, used = asyncio.run(look())

@@ -8,7 +8,7 @@ import msgspec
 
 from banyan.api.context import Context
 from banyan.api.intake import NoBody, NoQuery
-from banyan.api.paging import PageQuery, page
+from banyan.api.paging import PageQuery
 from banyan.core.ids import check_label
 from banyan.core.zone import Mode
 from banyan.zone.views import CodeCreated, PageView
@@ -48,7 +48,7 @@ async def create(context: Context, query: NoQuery, body: CodeBody) -> CodeCreate
 
 
 async def list_codes(context: Context, query: PageQuery, body: NoBody) -> PageView:
-    return page(await context.surface.codes(context.caller, query.marker, query.limit), query.limit, "id")
+    return await context.surface.codes(context.caller, query.marker, query.limit)
 
 
 async def revoke(context: Context, query: NoQuery, body: NoBody) -> None:

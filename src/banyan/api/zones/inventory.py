@@ -43,8 +43,7 @@ class ServersQuery(PageQuery, frozen=True):
 
 
 async def _page(context: Context, kind: str, query: PageQuery, under: str, chosen: Mapping[str, str]) -> PageView:
-    where = context.place(under)
-    return await context.surface.page(context.caller, kind, where, chosen, query.marker, query.limit)
+    return await context.surface.page(context.caller, kind, under, chosen, query.marker, query.limit)
 
 
 async def racks(context: Context, query: RacksQuery, body: NoBody) -> PageView:

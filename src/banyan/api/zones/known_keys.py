@@ -9,7 +9,7 @@ import msgspec
 
 from banyan.api.context import Context
 from banyan.api.intake import NoBody, NoQuery
-from banyan.api.paging import PageQuery, cut
+from banyan.api.paging import PageQuery
 from banyan.core.errors import BadInput
 from banyan.core.ids import check_label, check_name
 from banyan.core.zone import Mode
@@ -40,7 +40,7 @@ def check_fingerprint(text: str) -> str:
 
 
 async def list_keys(context: Context, query: PageQuery, body: NoBody) -> PageView:
-    return cut(await context.surface.known_keys(context.caller), query, "fingerprint")
+    return await context.surface.known_keys(context.caller, query.marker, query.limit)
 
 
 async def put(context: Context, query: NoQuery, body: KnownKeyBody) -> KnownKeyView:

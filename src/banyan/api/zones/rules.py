@@ -8,7 +8,7 @@ import msgspec
 
 from banyan.api.context import Context
 from banyan.api.intake import NoBody, NoQuery
-from banyan.api.paging import PageQuery, cut
+from banyan.api.paging import PageQuery
 from banyan.core.ids import check_label, check_name
 from banyan.core.policy import Verdict
 from banyan.core.zone import Mode
@@ -36,7 +36,7 @@ class RuleBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def list_rules(context: Context, query: PageQuery, body: NoBody) -> PageView:
-    return cut(await context.surface.rules(context.caller), query, "id")
+    return await context.surface.rules(context.caller, query.marker, query.limit)
 
 
 async def put(context: Context, query: NoQuery, body: RuleBody) -> RuleView:

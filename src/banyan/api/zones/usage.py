@@ -15,7 +15,7 @@ class UsageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def usage(context: Context, query: UsageQuery, body: NoBody) -> UsageView:
-    return await context.surface.usage(context.caller, context.place(query.under))
+    return await context.surface.usage(context.caller, query.under)
 
 
 async def use(context: Context, query: PageQuery, body: NoBody) -> PageView:

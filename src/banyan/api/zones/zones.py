@@ -55,9 +55,7 @@ class ReplaceBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 async def list_zones(context: Context, query: ZonesQuery, body: NoBody) -> PageView:
     chosen = filters(query, ("health", "state", "admin", "name", "label"))
-    return await context.surface.zones(
-        context.caller, context.place(query.under), chosen, query.sort, query.marker, query.limit
-    )
+    return await context.surface.zones(context.caller, query.under, chosen, query.sort, query.marker, query.limit)
 
 
 async def show(context: Context, query: NoQuery, body: NoBody) -> ZoneView:

@@ -1,32 +1,31 @@
-"""How strangers and people get in: join codes, policy rules, known keys, API tokens, and the CA's rotation."""
+"""How strangers get in: join codes, policy rules, known keys. API tokens are in tokens.py."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from banyan.core.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated
-from banyan.core.identity import Caller, Role
+from banyan.core.errors import BadInput, NotFound
+from banyan.core.identity import Caller
 from banyan.core.ids import check_label
-from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord, Verdict
+from banyan.core.policy import CodeRecord, KnownKey, Rule, Verdict
 from banyan.core.ports import Ids, Store
 from banyan.core.records import Unit
 from banyan.core.secret import Secret
 from banyan.core.time import Wall, iso
 from banyan.core.zone import Mode
-from banyan.trust import signed_tokens, tokens
+from banyan.trust import tokens
 from banyan.trust.attest import VERIFIERS
-from banyan.zone import present
-from banyan.zone.firm import firm
+from banyan.zone import lists, present
 from banyan.zone.own import Own
-from banyan.zone.views import CodeCreated, CodeView, KnownKeyView, RuleView, TokenCreated, TokenView
+from banyan.zone.views import CodeCreated, KnownKeyView, PageView, RuleView
 
-MAX_RULES = 1000
 MAX_LIFE = 366 * 86_400.0
 MAX_TEXT = 255
-# Tokens whose signature is remembered as right, by digest: a check costs more than most requests.
-MAX_VERIFIED = 4096
+# Codes and tokens that ended are kept so long, seconds: the journal names them, and people ask what they were.
+KEPT = 30 * 86_400.0
+# How many of them go in one unit. Each new one takes along more than one old one, so that they do not pile up.
+SWEPT = 100
 
 
 class Access:
@@ -37,18 +36,6 @@ class Access:
         self._store = store
         self._ids = ids
         self._addresses = addresses
-        self._revoked: set[str] = set()
-        self._verified: dict[bytes, signed_tokens.TokenClaims] = {}
-
-    async def load(self) -> None:
-        """Remembers which tokens are revoked, so that a check needs no store."""
-        after: str | None = None
-        while True:
-            rows = await self._store.read(lambda unit, a=after: unit.tokens.page(a, 1000))  # type: ignore[misc]
-            self._revoked.update(row.id for row in rows if row.revoked)
-            if len(rows) < 1000:
-                return
-            after = rows[-1].id
 
     # --- join codes -----------------------------------------------------------------------------
 
@@ -85,17 +72,16 @@ class Access:
         event = self._own.event("code-created", record.id, f"for zones named {record.name}", caller, **facts)
 
         def work(unit: Unit) -> None:
-            # Codes that ended are of no use to anybody; a month later nobody asks about them either.
-            unit.codes.sweep(Wall(now - 30 * 86_400.0))
+            unit.codes.sweep(Wall(now - KEPT), SWEPT)
             unit.codes.put(record)
             self._own.write(unit, event)
 
         await self._store.write("code.created", work)
         return CodeCreated(record.id, code.encode().reveal().decode(), iso(record.expires))
 
-    async def codes(self, marker: str, limit: int) -> tuple[CodeView, ...]:
-        rows = await self._store.read(lambda unit: unit.codes.page(marker or None, limit))
-        return tuple(present.code(row) for row in rows)
+    async def codes(self, marker: str, limit: int) -> PageView:
+        rows = await self._store.read(lambda unit: unit.codes.page(marker or None, limit + 1))
+        return lists.first(rows, limit, present.code, lambda row: row.id)
 
     async def revoke_code(self, caller: Caller, id: str) -> None:
         def work(unit: Unit) -> CodeRecord:
@@ -110,8 +96,14 @@ class Access:
 
     # --- policy ---------------------------------------------------------------------------------
 
-    async def rules(self) -> tuple[RuleView, ...]:
-        return tuple(present.rule(row) for row in await self._store.read(lambda unit: unit.rules.all()))
+    async def rules(self, marker: str, limit: int) -> PageView:
+        """In the order in which they are tried. The marker is "PRIORITY:ID"."""
+        priority, _, id = marker.partition(":")
+        if marker and not (priority.removeprefix("-").isdecimal() and len(priority) <= 18 and id):
+            raise lists.bad_marker()
+        after = (int(priority), id) if marker else None
+        rows = await self._store.read(lambda unit: unit.rules.page(after, limit + 1))
+        return lists.first(rows, limit, present.rule, lambda row: f"{row.priority}:{row.id}")
 
     async def put_rule(self, caller: Caller, view: RuleView) -> RuleView:
         rule = Rule(
@@ -130,8 +122,6 @@ class Access:
             raise BadInput("bad-rule", f"a rule's id is 1 to 63 letters, digits and hyphens, got {rule.id[:80]!r}")
 
         def work(unit: Unit) -> None:
-            if len(unit.rules.all()) >= MAX_RULES and all(r.id != rule.id for r in unit.rules.all()):
-                raise Conflict("too-many-rules", f"a zone keeps at most {MAX_RULES} rules; patterns can join several")
             unit.rules.put(rule)
             text = f"{rule.verdict} zones named {rule.name}"
             self._own.write(unit, self._own.event("rule-set", rule.id, text, caller, priority=str(rule.priority)))
@@ -141,15 +131,21 @@ class Access:
 
     async def delete_rule(self, caller: Caller, id: str) -> None:
         def work(unit: Unit) -> None:
-            if all(rule.id != id for rule in unit.rules.all()):
+            if unit.rules.get(id) is None:
                 raise NotFound("no-rule", f"there is no rule {id[:63]!r}; `banyan rule list` shows all")
             unit.rules.delete(id)
             self._own.write(unit, self._own.event("rule-deleted", id, "no longer asked", caller))
 
         await self._store.write("rule.deleted", work)
 
-    async def known_keys(self) -> tuple[KnownKeyView, ...]:
-        return tuple(present.known_key(row) for row in await self._store.read(lambda unit: unit.known_keys.all()))
+    async def known_keys(self, marker: str, limit: int) -> PageView:
+        """By fingerprint, which is the marker too."""
+        try:
+            after = bytes.fromhex(marker) or None
+        except ValueError:
+            raise lists.bad_marker() from None
+        rows = await self._store.read(lambda unit: unit.known_keys.page(after, limit + 1))
+        return lists.first(rows, limit, present.known_key, lambda row: row.fingerprint.hex())
 
     async def put_known_key(self, caller: Caller, view: KnownKeyView) -> KnownKeyView:
         key = KnownKey(
@@ -179,56 +175,6 @@ class Access:
             self._own.write(unit, self._own.event("key-unlisted", fingerprint.hex()[:16], "may not join", caller))
 
         await self._store.write("key.unlisted", work)
-
-    # --- tokens ---------------------------------------------------------------------------------
-
-    async def create_token(self, caller: Caller, subject: str, role: Role, under: str, expires: float) -> TokenCreated:
-        now = self._own.wall()
-        id = self._ids.token(8).hex()
-        until = Wall(int(now + life(expires)))
-        claims = signed_tokens.TokenClaims(self._own.code, subject, role, under, id, now, until)
-        issued = signed_tokens.issue(self._own.token_seed, claims)
-        record = TokenRecord(id, subject, role.name.lower(), under, now, until, created_by=caller.subject)
-        facts = {"role": record.role, "under": under, "expires": iso(until)}
-
-        def work(unit: Unit) -> None:
-            unit.tokens.put(record)
-            self._own.write(unit, self._own.event("token-created", id, f"for {subject}", caller, **facts))
-
-        await self._store.write("token.created", work)
-        return TokenCreated(id, issued.reveal().decode(), record.role, under, iso(until))
-
-    async def tokens(self, marker: str, limit: int) -> tuple[TokenView, ...]:
-        rows = await self._store.read(lambda unit: unit.tokens.page(marker or None, limit))
-        return tuple(present.token(row) for row in rows)
-
-    async def revoke_token(self, caller: Caller, id: str) -> None:
-        def work(unit: Unit) -> None:
-            row = unit.tokens.get(id)
-            if row is None:
-                raise NotFound("no-token", f"there is no token {id[:40]!r}; `banyan token list` shows all")
-            unit.tokens.put(replace(row, revoked=True))
-            self._own.write(unit, self._own.event("token-revoked", id, f"of {row.subject}", caller))
-
-        async def revoke() -> None:
-            await self._store.write("token.revoked", work)
-            self._revoked.add(id)
-
-        await firm(revoke())
-
-    def authenticate(self, bearer: str, address: str, request: str) -> Caller:
-        """Raises Unauthenticated, with one text for all that is wrong with a signature."""
-        digest = hashlib.sha256(bearer.encode()).digest()
-        claims = self._verified.get(digest)
-        if claims is None or claims.expires <= self._own.wall():
-            keys = (signed_tokens.TokenKey(self._own.code, self._own.token_public),)
-            claims = signed_tokens.verify(bearer, keys, self._own.wall())
-            while len(self._verified) >= MAX_VERIFIED:
-                self._verified.pop(next(iter(self._verified)))
-            self._verified[digest] = claims
-        if claims.id in self._revoked:
-            raise Unauthenticated("token-revoked", f"token {claims.id} was revoked; ask for a new one")
-        return Caller(f"token:{claims.subject}", claims.role, self._own.code, claims.under, claims.id, address, request)
 
 
 def life(seconds: float) -> float:
@@ -275,13 +221,3 @@ def fingerprint_of(text: str) -> bytes:
     if len(value) != 32:
         raise BadInput("bad-fingerprint", "a fingerprint is 64 hexadecimal digits (`banyan status` shows a zone's)")
     return value
-
-
-def within(caller: Caller, role: Role, under: str) -> None:
-    """Raises Refused unless `caller` has at least that role over that subtree."""
-    if not caller.may(role, under):
-        raise Refused(
-            "forbidden",
-            f"you may give at most your own role ({caller.role.name.lower()}) and "
-            "subtree; ask an admin of the whole zone",
-        )

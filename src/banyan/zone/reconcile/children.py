@@ -196,8 +196,8 @@ class Children:
         elif self._own.row.restored_at is None:
             await self._own.raise_epoch(
                 f"child {child.name} shows that this zone granted it epoch {proved}, where {child.epoch} is held: this "
-                "zone was restored from an earlier state. Codes made before are refused for good; look, then "
-                "`banyan release`"
+                "zone was restored from an earlier state. Join codes made before are refused for good, tokens until "
+                "they are affirmed; look, then `banyan release`"
             )
         # Who knows that it was restored holds old marks, and can blame nobody for newer ones.
         return self._own.row.restored_at is not None

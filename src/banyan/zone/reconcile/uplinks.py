@@ -15,7 +15,7 @@ import structlog
 from banyan import __version__
 from banyan.core.errors import BanyanError, Conflict, Refused
 from banyan.core.identity import Caller, Role
-from banyan.core.ids import ZoneCode, check_name, code_text
+from banyan.core.ids import ZoneCode, check_name, code_text, parse_code
 from banyan.core.messages import (
     PROTOCOL_CEILING,
     PROTOCOL_FLOOR,
@@ -352,9 +352,8 @@ class UplinkSide:
         try:
             if info.issuer not in known_issuers:
                 raise Refused("unknown-issuer", "the parent speaks for a zone that is not above this one")
-            caller = Caller(
-                info.subject, Role(info.role), info.issuer, info.under, info.token, info.address, info.request
-            )
+            under = ZoneCode(parse_code(info.under)) if info.under else None
+            caller = Caller(info.subject, Role(info.role), info.issuer, under, info.token, info.address, info.request)
             return Answer(request.id, await self._answer(request, caller))
         except BanyanError as error:
             return Answer(request.id, b"", error.code, error.text, error.status)

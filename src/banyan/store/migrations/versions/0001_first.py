@@ -275,13 +275,16 @@ def upgrade() -> None:
         sa.Column("id", TEXT, nullable=False),
         sa.Column("subject", TEXT, nullable=False),
         sa.Column("role", TEXT, nullable=False),
-        sa.Column("under", TEXT, nullable=False),
+        sa.Column("under", sa.BigInteger(), nullable=True),
+        sa.Column("path", TEXT, nullable=False),
         sa.Column("issued", sa.Double(), nullable=False),
         sa.Column("expires", sa.Double(), nullable=False),
         sa.Column("revoked", sa.Boolean(), nullable=False),
         sa.Column("created_by", TEXT, nullable=False),
+        sa.Column("epoch", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
     )
+    op.create_index("tokens_expires", "tokens", ["expires"], unique=False)
     op.create_table(
         "uplinks",
         sa.Column("id", NUMBER, autoincrement=False, nullable=False),

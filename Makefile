@@ -1,7 +1,7 @@
 # The house's commands. Each sets up its own virtual environment (.venv); PYTHON=python3.12 chooses the interpreter.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-live test-teeth bench docs clean venv venv-test
+.PHONY: help demo test check test-live test-teeth test-tempest bench docs clean venv venv-test
 
 PY := .venv/bin/python
 # Fast kinds first, so that a broken rule is red before a slow test has begun. `live` has a target of its own.
@@ -38,6 +38,9 @@ test-live: venv-test ## joins two real OpenStack clouds and compares the totals 
 
 test-teeth: venv-test ## plants each fault of tests/teeth and sees the tests go red
 	@$(PY) dev/teeth.py $(T)
+
+test-tempest: venv-test ## OpenStack's own API tests against a cloud of ours (TIER=1, 2, 3; AREA=identity for a part)
+	@$(PY) dev/tempest.py --tier $(or $(TIER),1) $(if $(AREA),--area $(AREA)) $(T)
 
 bench: venv-test ## measures; writes what it found beside bench/
 	@$(PY) -m bench $(T)

@@ -29,7 +29,9 @@ class Where(Enum):
     ANYWHERE = "anywhere"
     DOMAIN = "in the domain of the token"
     PROJECT = "in the project of the token"
+    HOME = "in the domain of the token or of its project"
     SELF = "of the user"
+    LOCAL = "asked at the zone's own machine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,12 @@ class Rule:
                 return bool(who.domain) and target.domain == who.domain
             case Where.PROJECT:
                 return bool(who.project) and target.project == who.project
+            case Where.HOME:
+                return bool(target.domain) and target.domain in (who.domain, who.project_domain)
             case Where.SELF:
                 return bool(who.user) and target.user == who.user
+            case Where.LOCAL:
+                return not who.user
 
     def __str__(self) -> str:
         """As a refusal and the documents say it."""
@@ -86,17 +92,20 @@ DOMAIN_READER = Rule(READER_ROLE, _D, Where.DOMAIN)
 PROJECT_MANAGER = Rule(MANAGER_ROLE, _P, Where.PROJECT)
 PROJECT_MEMBER = Rule(MEMBER_ROLE, _P, Where.PROJECT)
 PROJECT_READER = Rule(READER_ROLE, _P, Where.PROJECT)
+HOME_DOMAIN = Rule("", _ANY, Where.HOME)
 SELF = Rule("", _ANY, Where.SELF)
+# Whoever stands at the zone's own machine is no user of its cloud, and may make a key for one.
+LOCAL = Rule(ADMIN_ROLE, _S, Where.LOCAL)
 ANYONE = Rule("", _ANY, Where.ANYWHERE)
 
 # Rules, then the actions that they allow: the whole policy.
 _IDENTITY: tuple[tuple[tuple[Rule, ...], str], ...] = (
     ((ADMIN, SYSTEM_READER, DOMAIN_READER), """
-        list_users get_group list_groups list_users_in_group check_user_in_group get_domain
-        list_role_assignments list_grants check_grant"""),
+        list_users get_group list_groups list_users_in_group check_user_in_group
+        list_projects list_domains list_role_assignments list_grants check_grant get_role list_roles"""),
     ((ADMIN, SYSTEM_READER, DOMAIN_READER, SELF), "get_user list_groups_for_user list_user_projects"),
     ((ADMIN, SYSTEM_READER, DOMAIN_READER, PROJECT_READER), "get_project list_project_tags get_project_tag"),
-    ((ADMIN, SYSTEM_READER, DOMAIN_READER), "list_projects list_domains"),
+    ((ADMIN, SYSTEM_READER, HOME_DOMAIN), "get_domain"),
     ((ADMIN, DOMAIN_MANAGER), """
         create_user update_user delete_user create_group update_group delete_group
         add_user_to_group remove_user_from_group
@@ -113,17 +122,15 @@ _IDENTITY: tuple[tuple[tuple[Rule, ...], str], ...] = (
     ((ADMIN, SYSTEM_READER), """
         list_system_grants check_system_grant get_implied_role list_implied_roles list_role_inference_rules
         get_domain_role list_domain_roles get_service list_services get_endpoint list_endpoints"""),
-    ((ADMIN, SYSTEM_READER, DOMAIN_MANAGER), "list_domain_visible_roles"),
     ((ANYONE,), """
-        get_region list_regions get_role list_roles
-        get_auth_catalog get_auth_projects get_auth_domains get_auth_system"""),
+        get_region list_regions get_auth_catalog get_auth_projects get_auth_domains get_auth_system"""),
     ((ADMIN, SYSTEM_READER, SELF), """
         get_application_credential list_application_credentials get_access_rule list_access_rules
         get_credential list_credentials ec2_get_credential ec2_list_credentials validate_token"""),
     ((ADMIN, SELF), """
-        delete_application_credential delete_access_rule update_credential delete_credential
-        create_credential ec2_create_credential ec2_delete_credential revoke_token"""),
-    ((SELF,), "create_application_credential"),
+        delete_application_credential delete_access_rule create_credential update_credential delete_credential
+        ec2_create_credential ec2_delete_credential revoke_token"""),
+    ((LOCAL, SELF), "create_application_credential"),
 )  # fmt: skip
 
 # What is asked of servers is server_ and core.server.Action; server_hosts is to see where they lie, server_place to say

@@ -74,3 +74,47 @@ class Principal:
         """As the journal names it. Its role is of no use at the zone's own API."""
         subject = f"user:{self.user_name}#{self.user}"
         return Caller(subject, Role.VIEWER, self.issuer, token=self.audit, address=self.address, request=self.request)
+
+
+@dataclass(frozen=True, slots=True)
+class UserClaims:
+    """What a valid token says. Ids but for `roles` (names). `target`: the project or domain of the scope, "" of others.
+
+    `origin`: the audit id of the first token of a chain of rescoped ones. `epoch`: the zone's when it was made,
+    `user_epoch` the user's.
+    """
+
+    issuer: ZoneCode
+    user: str
+    user_domain: str
+    scope: ScopeKind
+    target: str
+    project_domain: str
+    roles: tuple[str, ...]
+    methods: tuple[str, ...]
+    audit: str
+    origin: str
+    issued: Wall
+    expires: Wall
+    epoch: int
+    user_epoch: int
+    application_credential: str = ""
+
+    def principal(self, user_name: str, roles: frozenset[str], *, restricted: bool = False) -> Principal:
+        """Who the token stands for, with the roles that hold now."""
+        return Principal(
+            self.issuer,
+            self.user,
+            user_name,
+            self.user_domain,
+            self.scope,
+            roles,
+            self.expires,
+            project=self.target if self.scope is ScopeKind.PROJECT else "",
+            project_domain=self.project_domain,
+            domain=self.target if self.scope is ScopeKind.DOMAIN else "",
+            audit=self.audit,
+            methods=self.methods,
+            application_credential=self.application_credential,
+            restricted=restricted,
+        )

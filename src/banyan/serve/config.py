@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -69,7 +70,8 @@ class ApiTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The HTTP API. `tls` off is for loopback only. `certificate` and `key`: PEM files; without them the
     zone signs one itself, and DATA/api.pem is a copy of it for `--ca-file`.
 
-    `names`: further DNS names and addresses for that certificate.
+    `names`: further DNS names and addresses for that certificate. `public_url`: scheme, host and port under which
+    clients reach it, for the catalogue and for links; empty takes the name by which each client came.
     """
 
     listen: str = "127.0.0.1:8780"
@@ -77,6 +79,19 @@ class ApiTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     certificate: str = ""
     key: str = ""
     names: tuple[str, ...] = ()
+    public_url: str = ""
+
+
+class IdentityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Users, projects and roles, and the OpenStack APIs that ask for them. `enabled` off: this zone serves none of it.
+
+    `token_life`: seconds. `region`: under which this zone's services stand in the catalogue; where clients use several
+    roots, each needs its own.
+    """
+
+    enabled: bool = True
+    token_life: Annotated[float, msgspec.Meta(ge=60, le=604_800)] = 3_600.0
+    region: Annotated[str, msgspec.Meta(min_length=1, max_length=255)] = "RegionOne"
 
 
 class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -144,6 +159,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     zone: ZoneTable = ZoneTable()
     api: ApiTable = ApiTable()
+    identity: IdentityTable = IdentityTable()
     link: LinkTable = LinkTable()
     terms: TermsTable = TermsTable()
     scan: ScanTable = ScanTable()
@@ -155,6 +171,22 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def folder(self) -> Path:
         return Path(self.data)
+
+    @property
+    def api_url(self) -> str:
+        """Where the API listens, as a URL."""
+        return f"{'https' if self.api.tls else 'http'}://{self.api.listen}"
+
+    def public_url(self) -> str:
+        """`api.public_url` without a slash at its end. Raises BadInput("bad-setting") if it is none."""
+        url = self.api.public_url.rstrip("/")
+        parts = urlsplit(url)
+        if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query):
+            raise BadInput(
+                "bad-setting",
+                f"api.public_url is scheme, host and port, such as https://cloud.example:8780, got {url[:100]!r}",
+            )
+        return url
 
     def share_of(self, rack: str) -> Share:
         for row in self.rack:

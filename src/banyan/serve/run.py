@@ -19,8 +19,11 @@ import structlog
 import uvloop
 
 from banyan import __version__
-from banyan.api.app import build_app
+from banyan.api.app import Api, build_app
 from banyan.api.listen import local_server, local_socket, public_server, public_socket, split_address
+from banyan.api.openstack.call import Surfaces
+from banyan.api.openstack.serve import Face
+from banyan.api.services import SERVICES
 from banyan.core.errors import BadInput, BanyanError, Broken, Refused
 from banyan.core.ids import code_text
 from banyan.core.ports import Clock
@@ -33,9 +36,13 @@ from banyan.serve.api_certificate import api_context
 from banyan.serve.assemble import Adapters, Assembled, assemble
 from banyan.serve.clock import SystemClock, SystemIds
 from banyan.serve.config import Settings, credentials_folder
+from banyan.serve.first_admin import NAME as PASSWORD_FILE
+from banyan.serve.first_admin import first_password
 from banyan.serve.observe import configure
+from banyan.serve.passwords import HashingThreads
 from banyan.store.open import open_store
 from banyan.store.store import Observer
+from banyan.zone.identity.identity import Identity, IdentitySettings
 from banyan.zone.zone import Up
 
 log = structlog.get_logger("banyan.serve")
@@ -87,6 +94,8 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
         await listener.start(settings.link.listen)
         stack.push_async_callback(listener.close)
         api = build_app(built.front, built.zone.clock, built.zone.ids)
+        if settings.identity.enabled:
+            await _offer(settings, built, api, stack)
         tls = _api_tls(settings, built) if settings.api.tls else None
         outside = public_server(api, tls)
         inside = local_server(api)
@@ -97,7 +106,7 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
             name=built.zone.own.name,
             code=code_text(built.zone.own.code),
             version=__version__,
-            api=f"{'https' if tls else 'http'}://{settings.api.listen}",
+            api=settings.api_url,
             link=settings.link.listen,
             data=str(settings.folder),
         )
@@ -116,6 +125,19 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
             raise _first(group) from group
         log.info("zone stopped", name=built.zone.own.name)
     return 0
+
+
+async def _offer(settings: Settings, built: Assembled, api: Api, stack: AsyncExitStack) -> None:
+    """The OpenStack services, behind an identity of this zone's own; its first administrator is made here."""
+    zone = built.zone
+    passwords = HashingThreads(zone.ids)
+    stack.callback(passwords.close)
+    wanted = settings.identity
+    identity = Identity(zone.own, zone.store, zone.ids, passwords, IdentitySettings(wanted.token_life, wanted.region))
+    if await identity.start(lambda: first_password(settings.folder, zone.ids)):
+        log.info("first administrator made", kept_in=str(settings.folder / PASSWORD_FILE))
+    face = Face(settings.public_url(), settings.api_url, wanted.region)
+    api.offer(SERVICES, identity.gate, Surfaces(identity=identity), face)
 
 
 async def _until(

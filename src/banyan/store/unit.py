@@ -13,6 +13,7 @@ from banyan.store.authorities import SqlAuthorities
 from banyan.store.catalogue import SqlCatalogue
 from banyan.store.children import SqlChildren
 from banyan.store.codes import SqlCodes
+from banyan.store.directory import SqlDirectory
 from banyan.store.guests import SqlGuests
 from banyan.store.hosts import SqlHosts
 from banyan.store.journal import SqlJournal
@@ -47,6 +48,7 @@ class SqlUnit:
     rules: SqlRules
     tokens: SqlTokens
     journal: SqlJournal
+    directory: SqlDirectory
 
 
 def unit(connection: Connection, seal: Seal) -> SqlUnit:
@@ -68,4 +70,5 @@ def unit(connection: Connection, seal: Seal) -> SqlUnit:
         SqlRules(connection),
         SqlTokens(connection),
         SqlJournal(connection),
+        SqlDirectory(connection, seal),
     )

@@ -10,6 +10,8 @@ from banyan.api.intake import RawQuery
 from banyan.api.openstack.microversion import Version
 from banyan.core.errors import BadInput, Broken
 from banyan.core.principal import Principal
+from banyan.zone.compute.compute import Compute
+from banyan.zone.identity.identity import Identity
 
 
 class Gate(Protocol):
@@ -25,6 +27,18 @@ class Gate(Protocol):
 @dataclass(frozen=True, slots=True)
 class Surfaces:
     """What of a zone the handlers speak to: a field for each service's part of it."""
+
+    identity: Identity | None = None
+    compute: Compute | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A service of ours as the catalogue shows it: its type, its name, the path of its endpoint."""
+
+    type: str
+    name: str
+    endpoint: str
 
 
 @dataclass(slots=True)
@@ -53,7 +67,7 @@ class Call:
 
     `params` are the path's, decoded; `query` all values of each parameter; `headers` by lower-case name. `base` is how
     the client reaches this API: scheme, host and port, without a path. `content` is the body as it came, within the
-    row's limit; of a row that streams it is empty, and `chunks` yields the body.
+    row's limit; of a row that streams it is empty, and `chunks` yields the body. `offered`: all services of ours.
     """
 
     who: Principal | None
@@ -67,6 +81,7 @@ class Call:
     service: str
     region: str
     surfaces: Surfaces
+    offered: tuple[Offered, ...] = ()
     content: bytes = b""
     chunks: AsyncIterator[bytes] | None = None
 
@@ -75,6 +90,18 @@ class Call:
         if self.who is None:
             raise Broken("internal", "a row without a credential asked for its principal")
         return self.who
+
+    @property
+    def identity(self) -> Identity:
+        if self.surfaces.identity is None:
+            raise Broken("internal", "a row of identity was called in a zone that serves none")
+        return self.surfaces.identity
+
+    @property
+    def compute(self) -> Compute:
+        if self.surfaces.compute is None:
+            raise Broken("internal", "a row of compute was called in a zone that serves none")
+        return self.surfaces.compute
 
     def link(self, path: str) -> str:
         """The whole address of `path` of this service: link("/v3/users/U")."""

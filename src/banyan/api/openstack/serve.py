@@ -22,7 +22,7 @@ from banyan.api.faults import INTERNAL, NotJson, TooLarge, TooSlow
 from banyan.api.intake import Disconnected, RawQuery, check_head, check_path, raw_query, receive_body
 from banyan.api.measure import Meter
 from banyan.api.openstack import faults
-from banyan.api.openstack.call import Answer, Call, Gate, Reply, Surfaces
+from banyan.api.openstack.call import Answer, Call, Gate, Offered, Reply, Surfaces
 from banyan.api.openstack.microversion import UNVERSIONED, Version
 from banyan.api.openstack.service import Service
 from banyan.api.openstack.table import OPEN, Operation, by_key, choose
@@ -80,6 +80,7 @@ class Cloud:
     ) -> None:
         self.surfaces = surfaces
         self.services = {service.prefix: service for service in services}
+        self.offered = tuple(Offered(one.prefix, one.title, one.endpoint) for one in self.services.values())
         self.gate = gate
         self.refusals = refusals
         self.clock = clock
@@ -245,6 +246,7 @@ class _Request:
             service=self.service.prefix,
             region=self.cloud.face.region,
             surfaces=self.cloud.surfaces,
+            offered=self.cloud.offered,
             content=content,
             chunks=chunks,
         )

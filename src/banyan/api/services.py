@@ -1,0 +1,8 @@
+"""The OpenStack services that a zone serves, in the order of the catalogue."""
+
+from __future__ import annotations
+
+from banyan.api import keystone
+from banyan.api.openstack.service import Service
+
+SERVICES: tuple[Service, ...] = (keystone.SERVICE,)

@@ -3,7 +3,7 @@
 A claim is *pending* beside the columns until its transaction is known to have committed: it holds
 room at once, so that two claims never meet, and is in no total before it is durable. `commit` and
 `cancel` end that. On exclusive capacity no claim ever takes a host above what it may promise; on shared
-capacity a claim is the best guess after the last scan, and stays a debit until a scan has seen it.
+capacity a claim is the best guess after the last scan, and is a *debit* until a scan has seen its guests.
 Hosts change under it through the columns. It stores nothing, and gives no ids.
 """
 
@@ -36,7 +36,6 @@ class _Hold(msgspec.Struct, gc=False):
     claim: Claim
     needs: Needs
     group: str
-    debit: bool = False  # committed, but in no scan yet
 
 
 @dataclass(slots=True)
@@ -65,6 +64,7 @@ class Claims:
         self.ceiling = dict(ceiling or {})
         self._room = Room(columns, seed)
         self._holds: dict[str, _Hold] = {}
+        self._debits: dict[str, _Hold] = {}
         self._asked: OrderedDict[Ask, _Asked] = OrderedDict()
         self._groups: dict[str, dict[str, int]] = {}
 
@@ -75,12 +75,12 @@ class Claims:
     @property
     def pending(self) -> Mapping[str, Claim]:
         """Claims that are neither committed nor cancelled, by order."""
-        return {order: hold.claim for order, hold in self._holds.items() if not hold.debit}
+        return {order: hold.claim for order, hold in self._holds.items()}
 
     @property
     def debits(self) -> Collection[str]:
-        """Orders committed on shared capacity that no scan was said to hold."""
-        return [order for order, hold in self._holds.items() if hold.debit]
+        """Orders committed on shared capacity since the picture before this one."""
+        return self._debits.keys()
 
     def fits(self, ask: Ask) -> int:
         """How many more guests would find a place now, one by one, less what is pending; at most MAX_COUNT."""
@@ -270,16 +270,12 @@ class Claims:
     # --- what becomes of a claim ----------------------------------------------------------------
 
     def commit(self, order: str) -> None:
-        """The claim is durable. Raises KeyError if it is not pending."""
-        hold = self._holds[order]
-        if hold.debit:
-            raise KeyError(order)
+        """The claim is durable: from now on it is in the columns. Raises KeyError if it is not pending."""
+        self._refresh()
+        hold = self._holds.pop(order)
         self._leave_group(hold)
         if self.capacity is Capacity.SHARED:
-            hold.debit = True
-            return
-        self._refresh()
-        del self._holds[order]
+            self._debits[order] = hold
         pairs, (rows, counts) = self._pairs(hold.needs), self._places(hold.claim)
         if len(rows) == 1:
             self._room.use(rows[0], pairs, counts[0])
@@ -288,27 +284,18 @@ class Claims:
 
     def cancel(self, order: str) -> bool:
         """The claim was never committed: its room is free again. False if it is not pending."""
-        hold = self._holds.get(order)
-        if hold is None or hold.debit:
+        self._refresh()
+        hold = self._holds.pop(order, None)
+        if hold is None:
             return False
         self._leave_group(hold)
-        self._let_go(order, hold)
+        pairs = self._pairs(hold.needs)
+        for row, count in zip(*self._places(hold.claim), strict=True):
+            self._room.let_go(row, pairs, count)
         return True
 
-    def settle(self, orders: Iterable[str]) -> None:
-        """Debits that the columns hold now, or whose guests are gone: they count no longer beside them."""
-        for order in orders:
-            hold = self._holds.get(order)
-            if hold is not None and hold.debit:
-                self._let_go(order, hold)
-
     def release(self, host: str, needs: Mapping[ResourceClass, int], count: int = 1) -> None:
-        """Guests that were committed are gone. Raises KeyError for an unknown host or class.
-
-        On shared capacity nothing becomes free before a scan says so.
-        """
-        if self.capacity is Capacity.SHARED:
-            return
+        """Guests that were committed are gone. Raises KeyError for an unknown host or class."""
         columns = self.columns
         row = columns.row(host)
         if row is None:
@@ -319,19 +306,20 @@ class Claims:
                 raise KeyError(cls)
             columns.use(row, index, -need * count)
 
-    def adopt(self, columns: Columns) -> None:
-        """Columns of a newer picture take the place of the present ones; pending claims and debits stay.
+    def adopt(self, columns: Columns, unseen: Collection[str] = ()) -> None:
+        """Columns of a newer picture take the place of the present ones; what is pending stays.
 
-        On exclusive capacity they must hold every claim that was committed before.
+        They must hold every claim that was committed before, but the debits of these orders, whose guests
+        the scan could not see yet: those are added to them, and stay debits.
         """
+        self._debits = {order: hold for order, hold in self._debits.items() if order in unseen}
+        for hold in self._debits.values():
+            for host, count in zip(hold.claim.hosts, hold.claim.counts, strict=True):
+                row = columns.row(host)
+                if row is not None:
+                    for index, need in self._pairs(hold.needs, columns):
+                        columns.use(row, index, need * count)
         self._room.lay_out(self._held(columns), columns)
-
-    def _let_go(self, order: str, hold: _Hold) -> None:
-        self._refresh()
-        del self._holds[order]
-        pairs = self._pairs(hold.needs)
-        for row, count in zip(*self._places(hold.claim), strict=True):
-            self._room.let_go(row, pairs, count)
 
     def _leave_group(self, hold: _Hold) -> None:
         pending = self._groups.get(hold.group)

@@ -209,18 +209,21 @@ def test_on_shared_capacity_claims_are_debits_until_a_scan_has_seen_them(
             claims.commit(got.order)
             assert not claims.cancel(got.order)
     assert set(claims.debits) == set(paper.pending) and not claims.pending
+    # A newer scan has seen the first half of them, and says what is used; the others are added to it.
+    for order in sorted(paper.pending)[: len(paper.pending) // 2]:
+        spots, needs = paper.pending.pop(order)
+        for host, count in spots.items():
+            paper.use(host, needs, count)
+    unseen = set(paper.pending)
+    claims.adopt(Columns.build([list(paper.hosts.values())]), unseen)
+    assert set(claims.debits) == unseen
     assert claims.fits(ask) == sum(paper.fits(ask, id) for id in paper.hosts)
-    # A newer scan has seen the first half of them.
-    seen = sorted(paper.pending)[: len(paper.pending) // 2]
-    for order in seen:
+    for order in unseen:
         spots, needs = paper.pending.pop(order)
         for host, count in spots.items():
             paper.use(host, needs, count)
     claims.adopt(Columns.build([list(paper.hosts.values())]))
-    claims.settle(seen)
-    assert claims.fits(ask) == sum(paper.fits(ask, id) for id in paper.hosts)
-    claims.settle(list(claims.debits))
-    paper.pending.clear()
+    assert not claims.debits
     assert claims.fits(ask) == sum(paper.fits(ask, id) for id in paper.hosts)
 
 

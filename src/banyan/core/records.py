@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from banyan.core.catalogue import Flavor, Image, Network, Project
+from banyan.core.directory_rows import DirectoryRows
 from banyan.core.errors import Broken, Unreachable
 from banyan.core.guest import Guest
 from banyan.core.host import Host
@@ -289,3 +290,5 @@ class Unit(Protocol):
     def tokens(self) -> TokenRows: ...
     @property
     def journal(self) -> JournalRows: ...
+    @property
+    def directory(self) -> DirectoryRows: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from banyan.core.compute_rows import ComputeRows
@@ -31,7 +31,7 @@ class Desk:
     store: Store
     clock: Clock
     ids: Ids
-    limits: Limits = DEFAULTS
+    limits: Limits = field(default_factory=lambda: DEFAULTS)
 
     def now(self) -> Wall:
         return self.own.wall()

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from banyan.core.deed import Deed, Operation, Sighting
 from banyan.core.errors import BanyanError
 from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.messages import (
@@ -33,6 +34,7 @@ from banyan.core.messages import (
 from banyan.core.rack import Capacity, RackHealth, ScanItem
 from banyan.core.records import Unit
 from banyan.core.secret import Secret
+from banyan.core.server import Server
 from banyan.core.share import OFFER_ALL, Share
 from banyan.core.time import Mono
 
@@ -229,6 +231,9 @@ class Driver(Protocol):
     `scan` yields HostBatch and GuestBatch items (each host before its guests), and last one Scan. It
     raises DriverUnavailable (core.records) with a reason when the bottom does not answer rightly;
     what it yielded before is then discarded.
+
+    `operations`: what it can do to guests; a driver that only observes has none, and the calls below `check` are
+    then never made. `at_once`: how many deeds it takes at the same time.
     """
 
     @property
@@ -242,8 +247,24 @@ class Driver(Protocol):
     async def probe(self) -> tuple[RackHealth, str]:
         """A cheap look (one request at most): does the bottom answer? With the reason if not. Never raises."""
 
+    @property
+    def operations(self) -> frozenset[Operation]: ...
+
+    @property
+    def at_once(self) -> int: ...
+
     async def check(self) -> Sequence[Finding]:
         """For `banyan check`: credentials, each role needed, versions. Never raises, never writes."""
+
+    async def perform(self, deed: Deed) -> Sighting | None:
+        """Returns when the deed is done: how the guest is then, None if it is gone. Idempotent (core.deed). Raises
+        DeedFailed if it was not done and will not be; DriverUnavailable if that is not known: it is said again."""
+
+    async def sight(self, guests: Sequence[str]) -> Mapping[str, Sighting]:
+        """Those of these guests of ours (at most 1,000) that are there, by id. Raises DriverUnavailable."""
+
+    async def console(self, server: Server, lines: int | None) -> str:
+        """The last lines of the guest's console, all that there is for None. Raises DeedFailed, DriverUnavailable."""
 
     async def close(self) -> None: ...
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from banyan.core.catalogue import Flavor, Image, Network, Project
+from banyan.core.compute_rows import ComputeRows
 from banyan.core.directory_rows import DirectoryRows
 from banyan.core.errors import Broken, Unreachable
 from banyan.core.guest import Guest
@@ -21,6 +22,7 @@ from banyan.core.lineage import Row, UseRow
 from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord
 from banyan.core.rack import Rack
 from banyan.core.secret import Secret
+from banyan.core.server import ActionRecord, Holding, Server, ServerPage, ServerQuery, StoredOrder
 from banyan.core.time import TimeBasis, Wall
 from banyan.core.zone import Child, ChildState, Uplink
 
@@ -205,6 +207,75 @@ class CatalogueRows(Protocol):
     def projects(self, rack: RackCode) -> Sequence[Project]: ...
 
 
+class ServerRows(Protocol):
+    """Servers of the zone's racks, deleted ones until they are swept. Ids are unique over all racks.
+
+    Pages come without user data.
+    """
+
+    def insert(self, servers: Sequence[Server]) -> None:
+        """New rows. Raises Conflict("id-taken") if one is there already: then none is written."""
+
+    def get(self, id: str) -> Server | None: ...
+    def many(self, ids: Sequence[str]) -> Mapping[str, Server]:
+        """Those that are there, by id; at most 1,000, without user data."""
+
+    def update(self, before: Server, after: Server) -> None:
+        """`before` as it was read in this transaction. Its id, issuer, project, rack and instant of creation stay."""
+
+    def page(self, query: ServerQuery) -> ServerPage:
+        """Looks at no more than a bounded number of rows: a page may be short, even empty, and still go on."""
+
+    def busy(self, rack: RackCode, after: str, limit: int) -> Sequence[Server]:
+        """Confirmed servers with a task, by id, after that one; with user data."""
+
+    def newest(self) -> str:
+        """The highest id, "" if there is none."""
+
+    def holdings(self, rack: RackCode) -> Sequence[Holding]:
+        """What servers hold now, resizes that are not confirmed twice; all of one host, project, state and shape
+        together."""
+
+    def members(self, issuer: ZoneCode, group: str) -> Mapping[str, int]:
+        """How many servers of that group each host has, as far as they hold one."""
+
+    def drop(self, ids: Sequence[str]) -> None:
+        """Rows that nobody was ever told of."""
+
+    def is_gone(self, before: Wall) -> bool:
+        """Whether a sweep would find any."""
+
+    def sweep(self, before: Wall, limit: int) -> int:
+        """Deletes rows of servers deleted before, with their actions; at most `limit`, the oldest first."""
+
+
+class ActionRows(Protocol):
+    """What was asked of servers, by (server, request)."""
+
+    def get(self, server: str, request: str) -> ActionRecord | None: ...
+    def of(self, server: str, limit: int) -> Sequence[ActionRecord]:
+        """The newest first."""
+
+    def put(self, record: ActionRecord) -> None: ...
+
+
+class OrderRows(Protocol):
+    def get(self, id: str) -> StoredOrder | None: ...
+    def insert(self, order: StoredOrder) -> bool:
+        """False, and nothing written, if there is one of that id."""
+
+    def put(self, order: StoredOrder) -> None: ...
+    def of_request(self, request: str, limit: int) -> Sequence[StoredOrder]: ...
+    def unconfirmed(self, after: str, limit: int) -> Sequence[StoredOrder]:
+        """By id, after that one."""
+
+    def is_old(self, before: Wall) -> bool:
+        """Whether a sweep would find any."""
+
+    def sweep(self, before: Wall, limit: int) -> int:
+        """Deletes orders that came before and are not unconfirmed; at most `limit`, the oldest first."""
+
+
 class CodeRows(Protocol):
     def get(self, id: str) -> CodeRecord | None: ...
     def page(self, after: str | None, limit: int) -> Sequence[CodeRecord]: ...
@@ -281,6 +352,12 @@ class Unit(Protocol):
     @property
     def catalogue(self) -> CatalogueRows: ...
     @property
+    def servers(self) -> ServerRows: ...
+    @property
+    def actions(self) -> ActionRows: ...
+    @property
+    def orders(self) -> OrderRows: ...
+    @property
     def codes(self) -> CodeRows: ...
     @property
     def known_keys(self) -> KnownKeyRows: ...
@@ -292,3 +369,5 @@ class Unit(Protocol):
     def journal(self) -> JournalRows: ...
     @property
     def directory(self) -> DirectoryRows: ...
+    @property
+    def compute(self) -> ComputeRows: ...

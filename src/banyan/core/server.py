@@ -311,12 +311,12 @@ class Sort(msgspec.Struct, frozen=True, array_like=True):
 class ServerQuery(msgspec.Struct, frozen=True, array_like=True):
     """Which servers, pushed down to the leaves. All conditions hold together; an empty one is no condition.
 
-    `issuer`, `project`: "" with `every_project` is all projects, without it nothing. `name`, `address`, `address6`:
-    regular expressions, found anywhere (core/pattern.py: the part that is matched in linear time). `states` and
-    `tasks`: any of. `changed_since`: updated at or after, deleted ones included; `changed_before`: at or before.
-    `deleted`: only deleted ones, instead of only those that are not. `tags`: all of; `tags_any`, `not_tags` (not all
-    of), `not_tags_any` (none of). `after`: the last server of the page before, by its sort values and id (made by
-    the store; opaque). Ordered by `sort`, then created and id descending. `limit` is 1 to MAX_PAGE.
+    `project` "" with `every_project` is all projects of `issuer` (of all issuers if that is 0), without it none.
+    `name`, `address`, `address6`, `hostname`, `description`: regular expressions, found anywhere (core/pattern.py).
+    `states` and `tasks`: any of. `changed_since`: updated at or after, deleted ones included; `changed_before`: at or
+    before. `deleted`: only deleted ones, instead of only those that are not. `tags`: all of; `tags_any`; `not_tags`:
+    not all of; `not_tags_any`: none of. `after`: of the page before; made by the store. Ordered by `sort`, then by id,
+    descending, which is the newest first; CREATED is ordered as ID. `limit` is 1 to MAX_PAGE.
     """
 
     issuer: ZoneCode = ZoneCode(0)
@@ -441,3 +441,4 @@ class NoValidHost(Conflict):
         super().__init__("no-valid-host", f"no valid host for {what}: {looked} looked at; {most or 'none there'}")
         self.looked = looked
         self.counts = counts
+        self.fits = fits

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from banyan.core.errors import BadInput, Broken
-from banyan.core.ids import RackCode
+from banyan.core.ids import RackCode, code_text
 from banyan.core.ports import Clock, Driver, Ids, RackSpec
 from banyan.core.share import OFFER_ALL, Share
 
@@ -46,6 +47,7 @@ class DriverContext:
 
     `code` is 0 until the rack has one. A driver waits and reads time only through `clock`, draws chance
     only from `ids`, marks what it yields by `share`, and asks its bottom at most `requests_per_second`.
+    `folder`, if there is one, is where it may keep files of its own for this rack; it makes it when it needs it.
     """
 
     rack: str
@@ -54,6 +56,7 @@ class DriverContext:
     code: RackCode = RackCode(0)
     share: Share = OFFER_ALL
     requests_per_second: float = 10.0
+    folder: Path | None = None
 
 
 Options = TypeVar("Options", bound=msgspec.Struct)
@@ -166,12 +169,13 @@ class Registry:
 
 
 class Drivers:
-    """Makes drivers for a zone: `core.ports.DriverHost`."""
+    """Makes drivers for a zone: `core.ports.DriverHost`. Each rack has a folder of its own in `folder`, if given."""
 
-    def __init__(self, registry: Registry, clock: Clock, ids: Ids) -> None:
+    def __init__(self, registry: Registry, clock: Clock, ids: Ids, folder: Path | None = None) -> None:
         self._registry = registry
         self._clock = clock
         self._ids = ids
+        self._folder = folder
 
     def kinds(self) -> Sequence[str]:
         return self._registry.kinds()
@@ -184,7 +188,10 @@ class Drivers:
                 f"rack {spec.name!r}: requests_per_second is above 0 and at most {MAX_REQUESTS_PER_SECOND:g}, "
                 f"got {spec.requests_per_second:g}",
             )
-        context = DriverContext(spec.name, self._clock, self._ids, spec.code, spec.share, spec.requests_per_second)
+        folder = self._folder / code_text(spec.code) if self._folder is not None and spec.code else None
+        context = DriverContext(
+            spec.name, self._clock, self._ids, spec.code, spec.share, spec.requests_per_second, folder
+        )
         return self._registry.get(spec.driver).open(spec.options, context)
 
 

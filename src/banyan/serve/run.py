@@ -199,7 +199,7 @@ async def build(
         store=store,
         clock=clock,
         ids=ids,
-        drivers=Drivers(Registry.installed(), clock, ids),
+        drivers=Drivers(Registry.installed(), clock, ids, settings.folder / "racks"),
         dialer=WebSocketDialer(
             clock, proxy=Proxy.parse(link.proxy, link.proxy_user, link.proxy_password_file), dscp=link.dscp
         ),

@@ -59,6 +59,9 @@ class SqlOrders:
         rows = self._connection.execute(_UNCONFIRMED, {"after": after, "limit": page_limit(limit)})
         return [_DECODE(content) for content in rows.scalars()]
 
+    def is_old(self, before: Wall) -> bool:
+        return self._connection.execute(_OLD, {"before": before, "limit": 1}).first() is not None
+
     def sweep(self, before: Wall, limit: int) -> int:
         return self._connection.execute(_SWEEP, {"before": before, "limit": page_limit(limit)}).rowcount
 

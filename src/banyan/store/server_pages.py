@@ -90,10 +90,12 @@ class Pages:
     def _conditions(self, query: ServerQuery) -> list[ColumnElement[bool]]:
         c, q = self._c, query
         wanted: list[ColumnElement[bool]] = [c.unconfirmed.is_(False)]
-        if not q.every_project:
-            wanted += [c.issuer == q.issuer, c.project == q.project] if q.project else [false()]
-        elif q.project:
-            wanted += [c.issuer == q.issuer, c.project == q.project]
+        if q.issuer or not q.every_project:
+            wanted.append(c.issuer == q.issuer)
+        if q.project:
+            wanted.append(c.project == q.project)
+        elif not q.every_project:
+            wanted.append(false())
         if q.deleted:
             wanted.append(c.deleted_at.is_not(None))
         elif q.changed_since is None:

@@ -181,6 +181,9 @@ class SqlServers:
             _DROP_ACTIONS(self._connection, batch, {})
             _DROP(self._connection, batch, {})
 
+    def is_gone(self, before: Wall) -> bool:
+        return self._connection.execute(_GONE, {"before": before, "limit": 1}).first() is not None
+
     def sweep(self, before: Wall, limit: int) -> int:
         ids = list(self._connection.execute(_GONE, {"before": before, "limit": page_limit(limit)}).scalars())
         self.drop(ids)

@@ -13,6 +13,7 @@ from banyan.store.authorities import SqlAuthorities
 from banyan.store.catalogue import SqlCatalogue
 from banyan.store.children import SqlChildren
 from banyan.store.codes import SqlCodes
+from banyan.store.compute import SqlCompute
 from banyan.store.directory import SqlDirectory
 from banyan.store.guests import SqlGuests
 from banyan.store.hosts import SqlHosts
@@ -21,9 +22,12 @@ from banyan.store.keys import Seal, SqlKeys
 from banyan.store.known_keys import SqlKnownKeys
 from banyan.store.ledger import SqlLedger
 from banyan.store.lineage import SqlLineage
+from banyan.store.orders import SqlOrders
 from banyan.store.own import SqlSelf
 from banyan.store.racks import SqlRacks
 from banyan.store.rules import SqlRules
+from banyan.store.server_actions import SqlActions
+from banyan.store.servers import SqlServers
 from banyan.store.streams import SqlStreams
 from banyan.store.tokens import SqlTokens
 from banyan.store.uplinks import SqlUplinks
@@ -48,7 +52,11 @@ class SqlUnit:
     rules: SqlRules
     tokens: SqlTokens
     journal: SqlJournal
+    servers: SqlServers
+    actions: SqlActions
+    orders: SqlOrders
     directory: SqlDirectory
+    compute: SqlCompute
 
 
 def unit(connection: Connection, seal: Seal) -> SqlUnit:
@@ -70,5 +78,9 @@ def unit(connection: Connection, seal: Seal) -> SqlUnit:
         SqlRules(connection),
         SqlTokens(connection),
         SqlJournal(connection),
+        SqlServers(connection),
+        SqlActions(connection),
+        SqlOrders(connection),
         SqlDirectory(connection, seal),
+        SqlCompute(connection),
     )

@@ -18,6 +18,7 @@ from banyan.core.rack import Capacity, GuestBatch, HostBatch, Rack, RackHealth, 
 from banyan.core.records import DriverUnavailable
 from banyan.core.resources import MEMORY_MIB, VCPU, Amount
 from banyan.core.time import Mono, Wall
+from banyan.drivers.observing import Observing
 from banyan.simulate.clock import VirtualClock
 from banyan.simulate.ids import SeededIds
 from banyan.simulate.loop import VirtualLoop
@@ -46,7 +47,7 @@ class Killed(Exception):
     """The process died here."""
 
 
-class Rehearsed:
+class Rehearsed(Observing):
     """core.ports.Driver: `hosts` and `guests` are what is there; the rest is what goes wrong."""
 
     kind = "rehearsed"

@@ -16,6 +16,7 @@ from banyan.core.ports import Finding
 from banyan.core.rack import Basis, Capacity, RackHealth, Scan, ScanItem
 from banyan.core.records import DriverUnavailable
 from banyan.core.time import Wall
+from banyan.drivers.observing import Observing
 from banyan.drivers.openstack.access import Access, Params
 from banyan.drivers.openstack.asking import Busy, Cloud, Pace
 from banyan.drivers.openstack.endpoints import Service
@@ -38,7 +39,7 @@ _PROBES: Mapping[Service, tuple[str, Params]] = {
 }
 
 
-class OpenStackDriver:
+class OpenStackDriver(Observing):
     """One cloud. Nothing is opened before the first call; a failure makes the next call read clouds.yaml again."""
 
     kind = "openstack"

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from itertools import chain
 
+from banyan.core.deed import Deed, Operation, Sighting
 from banyan.core.errors import BadInput
-from banyan.core.guest import Guest
+from banyan.core.guest import Guest, GuestState
 from banyan.core.host import Host
 from banyan.core.ids import code_text
 from banyan.core.ports import Finding
 from banyan.core.rack import Capacity, GuestBatch, HostBatch, RackHealth, Scan, ScanItem
 from banyan.core.records import DriverUnavailable
+from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU
+from banyan.core.server import Power, Server
 from banyan.core.time import Mono, Wall
 from banyan.drivers.registry import DriverContext
+from banyan.drivers.sim.book import FileBook
 from banyan.drivers.sim.fleet import Fleet
+from banyan.drivers.sim.hands import Hands
+from banyan.drivers.sim.machines import Machines
 from banyan.drivers.sim.options import SimOptions
 from banyan.drivers.sim.script import Condition, Fail, condition
+
+_STATES = {
+    Power.RUNNING: GuestState.ACTIVE,
+    Power.PAUSED: GuestState.PAUSED,
+    Power.SUSPENDED: GuestState.SUSPENDED,
+    Power.OFF: GuestState.STOPPED,
+}
 
 # Sizes of batches. A batch of hosts ends early when so many guests live on them.
 BATCH_HOSTS = 20
@@ -31,7 +45,10 @@ class SimDriver:
     kind = "sim"
     capacity = Capacity.EXCLUSIVE
 
-    def __init__(self, options: SimOptions, context: DriverContext) -> None:
+    operations = frozenset(Operation)
+
+    def __init__(self, options: SimOptions, context: DriverContext, machines: Machines | None = None) -> None:
+        """`machines`: what Banyan had these hosts do, where somebody else keeps it; else it is kept in the folder."""
         self._options = options
         self._context = context
         self._clock = context.clock
@@ -44,9 +61,16 @@ class SimDriver:
             self._fleet = Fleet(options, identity, context.share)
         except ValueError as error:
             raise BadInput("bad-driver-option", f"rack {context.rack!r}: driver sim: {error}") from error
+        if machines is None:
+            machines = Machines(FileBook(context.folder / "machines") if context.folder is not None else None)
+        self.machines = machines
+        self.at_once = options.at_once
+        self._hands = Hands(options, context.clock, self._fleet, machines, self._condition, self._alive)
 
     async def scan(self) -> AsyncIterator[ScanItem]:
         started_at = Wall(self._clock.wall())
+        self._alive()
+        self.machines.open(self._clock.now())
         now = self._condition()
         requests = 0
         hosts: list[Host] = []
@@ -54,6 +78,7 @@ class SimDriver:
         waiting = 0
         for number in range(now.hosts):
             host, guests = self._fleet.host(number, now)
+            guests += self.machines.count(host.id)
             await self._worked(1 + guests)
             hosts.append(host)
             waiting += guests
@@ -84,7 +109,8 @@ class SimDriver:
     ) -> AsyncIterator[GuestBatch]:
         batch: list[Guest] = []
         for number, offered in hosts:
-            for guest in self._fleet.guests(number, offered, now, self._made_wall):
+            ours = self._ours(self._fleet.host_id(number), offered)
+            for guest in chain(self._fleet.guests(number, offered, now, self._made_wall), ours):
                 batch.append(guest)
                 await self._worked(1)
                 if len(batch) == BATCH_GUESTS:
@@ -95,6 +121,36 @@ class SimDriver:
         if batch:
             await self._request(requests)
             yield GuestBatch(tuple(batch))
+
+    def _ours(self, host: str, offered: bool) -> Iterator[Guest]:
+        """Guests that Banyan had this host run. One that moves is told where it runs, not where a copy is kept."""
+        for machine, copy in self.machines.on(host, self._clock.now()):
+            if copy is not machine.kept:
+                needs = {str(cls): need for cls, need in copy.needs}
+                yield Guest(
+                    id=machine.guest,
+                    name=machine.name,
+                    project=machine.project,
+                    state=_STATES[copy.power],
+                    host=host,
+                    flavor=machine.flavor,
+                    vcpu=needs.get(VCPU, 0),
+                    memory_mib=needs.get(MEMORY_MIB, 0),
+                    disk_gib=needs.get(DISK_GIB, 0),
+                    created=machine.created,
+                    native=False,
+                    move=copy.move,
+                    offered=offered,
+                )
+
+    async def perform(self, deed: Deed) -> Sighting | None:
+        return await self._hands.perform(deed)
+
+    async def sight(self, guests: Sequence[str]) -> Mapping[str, Sighting]:
+        return await self._hands.sight(guests)
+
+    async def console(self, server: Server, lines: int | None) -> str:
+        return await self._hands.console(server, lines)
 
     async def probe(self) -> tuple[RackHealth, str]:
         if self._closed:
@@ -119,6 +175,7 @@ class SimDriver:
 
     async def close(self) -> None:
         self._closed = True
+        self.machines.close()
 
     def _condition(self) -> Condition:
         o = self._options
@@ -145,6 +202,9 @@ class SimDriver:
     async def _request(self, before: int) -> None:
         """One simulated request, `before` of them were answered in this scan. Raises DriverUnavailable."""
         await self._wait()
+        self._alive(before)
+
+    def _alive(self, before: int = 0) -> None:
         if self._closed:
             raise DriverUnavailable("driver-closed", f"the driver of rack {self._context.rack!r} is closed")
         failure = self._condition().failure

@@ -89,7 +89,7 @@ class Fleet:
         up, disabled = now.host(number + 1)
         options = self._options
         host = Host(
-            id=self._host_id(number),
+            id=self.host_id(number),
             name=f"{options.name}-{number + 1:05d}",
             amounts={c: Amount(a.physical, a.total, used.get(c, 0)) for c, a in model.amounts.items()},
             up=up,
@@ -105,7 +105,7 @@ class Fleet:
     def guests(self, number: int, offered: bool, now: Condition, started: float) -> Iterator[Guest]:
         """The guests of host `number`. `started` is when the driver was made, seconds since 1970."""
         model = self._model_of(number)
-        host_id = self._host_id(number)
+        host_id = self.host_id(number)
         stopped_below = int(self._options.stopped * 65_536)
         for slot in range(self._count(number, now)):
             flavor, digest, generation = self._occupant(number, slot, model, now)
@@ -182,7 +182,8 @@ class Fleet:
     def _choose_model(self, number: int) -> _Model:
         return self._models[self._draw[int.from_bytes(self._digest(b"c", number)[:4]) % len(self._draw)]]
 
-    def _host_id(self, number: int) -> str:
+    def host_id(self, number: int) -> str:
+        """Of host `number` (from 0)."""
         return self._uuid(self._digest(b"h", number))
 
     def _digest(self, kind: bytes, number: int, generation: int = 0) -> bytes:

@@ -58,7 +58,8 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     `overcommit` and `reserved` are per resource class; `stopped` is the share of guests that are shut down;
     `churn` how many guests per second are deleted and made anew; `latency` the seconds that the simulated
-    bottom takes for each request (a batch of a scan, a probe).
+    bottom takes for each request (a batch of a scan, a probe). A server that Banyan orders is built in `build_seconds`,
+    anything else is done to it in `act_seconds`; `at_once` is how many of these the rack works on at the same time.
     """
 
     hosts: int = 10
@@ -68,6 +69,9 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     stopped: float = 0.0
     churn: float = 0.0
     latency: float = 0.0
+    build_seconds: float = 0.3
+    act_seconds: float = 0.05
+    at_once: int = 1_000
     name: str = "sim"
     classes: tuple[HostClass, ...] = CLASSES
     flavors: tuple[SimFlavor, ...] = FLAVORS
@@ -83,7 +87,9 @@ class SimOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         _between("projects", self.projects, 1, 100_000)
         _between("stopped", self.stopped, 0, 1)
         _between("churn", self.churn, 0, 100_000)
-        _between("latency", self.latency, 0, 3_600)
+        for name in ("latency", "build_seconds", "act_seconds"):
+            _between(name, getattr(self, name), 0, 3_600)
+        _between("at_once", self.at_once, 1, 100_000)
         _some("classes", self.classes, 100)
         _some("flavors", self.flavors, 300)
         _some("availability_zones", self.availability_zones, 1_000)

@@ -86,7 +86,26 @@ class Churn(_Step, frozen=True, tag="churn"):
     rate: float
 
 
-Step = Down | Up | Disable | Enable | Fail | Recover | Slow | Grow | Fill | Churn
+class FailBuilds(_Step, frozen=True, tag="fail_builds"):
+    """Builds on these hosts fail from now on: with this chance, and every so-manieth (0: not by number)."""
+
+    hosts: str = "*"
+    chance: float = 0.0
+    every: int = 0
+    reason: str = "the script says that this build fails"
+
+
+class PassBuilds(_Step, frozen=True, tag="pass_builds"):
+    """Builds go well again."""
+
+
+class SlowBuilds(_Step, frozen=True, tag="slow_builds"):
+    """Each build takes this many seconds from now on."""
+
+    seconds: float
+
+
+Step = Down | Up | Disable | Enable | Fail | Recover | Slow | Grow | Fill | Churn | FailBuilds | PassBuilds | SlowBuilds
 
 
 def check_script(steps: Sequence[Step]) -> None:
@@ -111,10 +130,14 @@ def _check_step(step: Step) -> None:
         case Fail(after_batches=value) | Grow(hosts=value) | Fill(guests=value):
             if not 0 <= value <= 60_000_000:
                 raise ValueError(f"a count is from 0 to 60,000,000, got {value}")
-        case Slow(latency=value) | Churn(rate=value):
+        case FailBuilds(chance=chance, every=every):
+            parse_hosts(step.hosts)
+            if not 0 <= chance <= 1 or not 0 <= every <= 1_000_000:
+                raise ValueError(f"a chance is from 0 to 1, every from 0 to 1,000,000; got {chance:g} and {every}")
+        case Slow(latency=value) | Churn(rate=value) | SlowBuilds(seconds=value):
             if not 0 <= value <= 100_000:
                 raise ValueError(f"seconds or a rate are from 0 to 100,000, got {value:g}")
-        case Recover():
+        case Recover() | PassBuilds():
             pass
 
 
@@ -144,7 +167,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A simulated rack at one instant. `marks`: the steps about single hosts that apply, in order, with ranges."""
+    """A simulated rack at one instant. `marks`: the steps about single hosts that apply, in order, with ranges.
+
+    `build_seconds` None: as the options say.
+    """
 
     elapsed: float
     hosts: int
@@ -154,6 +180,8 @@ class Condition:
     segments: tuple[Segment, ...]
     failure: Fail | None
     marks: tuple[tuple[Down | Up | Disable | Enable, tuple[tuple[int, int], ...]], ...]
+    fails: FailBuilds | None = None
+    build_seconds: float | None = None
 
     def host(self, number: int) -> tuple[bool, str]:
         """(up, why it is disabled, or "" if it is not) of host `number`, counted from 1."""
@@ -170,6 +198,15 @@ class Condition:
                     case Enable():
                         disabled = ""
         return up, disabled
+
+    def build_fails(self, number: int, built: int, draw: float) -> str:
+        """Why a build on host `number`, counted from 1, fails; "" if it does not. `built`: which build of the rack it
+        is, from 1; `draw` in [0, 1)."""
+        step = self.fails
+        if step is None or not any(low <= number <= high for low, high in parse_hosts(step.hosts)):
+            return ""
+        by_number = step.every > 0 and built % step.every == 0
+        return step.reason if by_number or draw < step.chance else ""
 
     def replaced_at(self, event: int) -> float:
         """When the replacement number `event` (from 0) happened, in seconds of the script."""
@@ -190,6 +227,8 @@ def condition(
     failure: Fail | None = None
     marks: list[tuple[Down | Up | Disable | Enable, tuple[tuple[int, int], ...]]] = []
     segments = [Segment(0.0, churn)]
+    fails: FailBuilds | None = None
+    build_seconds: float | None = None
     for step in steps:
         if step.at > elapsed:
             break
@@ -208,6 +247,23 @@ def condition(
                 guests = step.guests
             case Churn():
                 segments.append(Segment(step.at, step.rate))
+            case FailBuilds():
+                fails = step
+            case PassBuilds():
+                fails = None
+            case SlowBuilds():
+                build_seconds = step.seconds
     ends = [segment.start for segment in segments[1:]] + [elapsed]
     churned = sum(segment.rate * (end - segment.start) for segment, end in zip(segments, ends, strict=True))
-    return Condition(elapsed, hosts, guests, latency, int(churned + 1e-9), tuple(segments), failure, tuple(marks))
+    return Condition(
+        elapsed,
+        hosts,
+        guests,
+        latency,
+        int(churned + 1e-9),
+        tuple(segments),
+        failure,
+        tuple(marks),
+        fails,
+        build_seconds,
+    )

@@ -1,7 +1,8 @@
 """What goes on the screen: JSON as documented, tables for people, errors on standard error.
 
 With --json standard output holds the documented shape and nothing else. Tables are rich's on a terminal and plain,
-aligned text elsewhere; nothing in them is cut short, so that an id can be copied from either.
+aligned text elsewhere; nothing in them is cut short, so that an id can be copied from either. Names and reasons come
+from clouds and zones that others run: what is shown to people is made printable here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
 import msgspec
 
 from banyan.core.errors import BanyanError
+from banyan.core.text import printable, printable_lines
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -61,11 +63,11 @@ class Screen:
         return Console(file=self.out, highlight=False, width=None if self.terminal else 200)
 
     def line(self, text: str) -> None:
-        print(text, file=self.out)
+        print(printable_lines(text), file=self.out)
 
     def note(self, text: str) -> None:
         """For people, beside the result."""
-        print(text, file=self.err)
+        print(printable_lines(text), file=self.err)
 
     def one(self, value: object) -> None:
         content = msgspec.json.encode(value)
@@ -83,7 +85,7 @@ class Screen:
 
     def table(self, columns: Sequence[Column[T]], rows: Iterable[T], empty: str) -> None:
         """Rows under titles; `empty` says, on standard error, that there are none."""
-        cells = ([column.show(row) for column in columns] for row in rows)
+        cells = ([printable(column.show(row)) for column in columns] for row in rows)
         head = list(islice(cells, LOOKED_AHEAD))
         if not head:
             self.note(empty)
@@ -99,7 +101,7 @@ class Screen:
         rows = [(name, value) for name, value in pairs if value]
         width = max((len(name) for name, _ in rows), default=0)
         for name, value in rows:
-            print(f"{name.ljust(width)}  {value}", file=self.out)
+            print(f"{name.ljust(width)}  {printable(value)}", file=self.out)
 
     def render(self, picture: RenderableType) -> None:
         self.console().print(picture)
@@ -109,7 +111,7 @@ class Screen:
             body = {"error": {"code": error.code, "text": error.text}}
             print(msgspec.json.encode(body).decode(), file=self.err)
         else:
-            print(f"banyan: {error.text} [{error.code}]", file=self.err)
+            print(f"banyan: {printable_lines(error.text)} [{printable(error.code)}]", file=self.err)
 
     def _plain(self, columns: Sequence[Column[T]], head: list[list[str]], rest: Iterable[list[str]]) -> None:
         titles = [column.title for column in columns]

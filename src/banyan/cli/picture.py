@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from banyan.cli.output import instant
+from banyan.core.text import printable
 from banyan.zone.views import AmountView, PartView, UsageView
 
 BAR = 30
@@ -24,7 +25,7 @@ def picture(usage: UsageView | None, trouble: str = "") -> RenderableType:
     """`trouble` says why this is not fresh; without any usage yet it is all there is."""
     parts: list[RenderableType] = []
     if trouble:
-        parts.append(Text(f"not fresh: {trouble}", style="bold red"))
+        parts.append(Text(f"not fresh: {printable(trouble)}", style="bold red"))
     if usage is not None:
         parts += [_head(usage), _counts(usage), _resources(usage.resources)]
         parts += _apart(usage)
@@ -33,7 +34,7 @@ def picture(usage: UsageView | None, trouble: str = "") -> RenderableType:
 
 
 def _head(usage: UsageView) -> Text:
-    return Text(usage.path or "usage", style="bold").append(f"   as of {instant(usage.as_of)}", style="dim")
+    return Text(printable(usage.path) or "usage", style="bold").append(f"   as of {instant(usage.as_of)}", style="dim")
 
 
 def _counts(usage: UsageView) -> Table:
@@ -63,7 +64,7 @@ def _list(counts: list[tuple[int, str, str]]) -> Text:
     text = Text()
     for count, word, style in counts:
         if count:
-            text.append(", " if text else "").append(f"{count:,} {word}", style=style)
+            text.append(", " if text else "").append(f"{count:,} {printable(word)}", style=style)
     return text
 
 
@@ -77,7 +78,7 @@ def _resources(resources: Mapping[str, AmountView]) -> Table:
             continue
         part = amount.used / amount.total if amount.total else 0.0
         table.add_row(
-            Text(_TITLES.get(name, name), style="bold"),
+            Text(_TITLES.get(name, printable(name)), style="bold"),
             *(Text(quantity(name, n), justify="right") for n in (amount.used, amount.total, amount.physical)),
             _bar(part),
             Text(f"{part * 100:.1f} %", justify="right"),
@@ -113,7 +114,7 @@ def _apart(usage: UsageView) -> list[RenderableType]:
         if usage.unknown_names:
             more = len(usage.unknown_names) - _NAMED
             names = ", ".join(usage.unknown_names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-            line.append(f": {names}")
+            line.append(f": {printable(names)}")
         found.append(line)
     return found
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from rich.text import Text
 
 from banyan.cli.output import STYLES
+from banyan.core.text import printable
 from banyan.zone.views import ZoneView
 
 
@@ -21,7 +22,7 @@ def draw(top: str, zones: Iterable[ZoneView]) -> Iterator[Text]:
         zone = by_path[path]
         below.setdefault(zone.parent if zone.parent in by_path else "", []).append(zone)
     if top:
-        yield Text(top, style="bold")
+        yield Text(printable(top), style="bold")
     stack = [("", zone, i == 0) for i, zone in enumerate(reversed(below.get("", ())))]
     while stack:
         indent, zone, last = stack.pop()
@@ -31,13 +32,13 @@ def draw(top: str, zones: Iterable[ZoneView]) -> Iterator[Text]:
 
 
 def _line(indent: str, zone: ZoneView) -> Text:
-    line = Text(indent, style="dim").append(zone.name, style="bold")
+    line = Text(indent, style="dim").append(printable(zone.name), style="bold")
     for word in (zone.state, zone.health, *([zone.admin] if zone.admin != "enabled" else [])):
-        line.append("  ").append(word, style=STYLES.get(word, ""))
+        line.append("  ").append(printable(word), style=STYLES.get(word, ""))
     if zone.hosts is not None:
         line.append(f"  {zone.hosts:,} hosts", style="dim")
     if zone.used_share is not None:
         line.append(f"  {zone.used_share * 100:.0f} % used", style="dim")
     if zone.reason:
-        line.append(f"  {zone.reason}", style="dim")
+        line.append(f"  {printable(zone.reason)}", style="dim")
     return line

@@ -1,4 +1,4 @@
-"""Logs: a constant message, fields for the rest, one line each, on standard error. Secrets are masked.
+"""Logs: a constant message, fields for the rest, one line each, on standard error. Secrets are masked, controls too.
 
 Text for people, JSON for machines (`log.format`). Nothing below `serve` configures logging.
 """
@@ -13,6 +13,7 @@ from collections.abc import MutableMapping
 import structlog
 
 from banyan.core.errors import BadInput
+from banyan.core.text import printable_lines
 
 # What a join code or a token of ours looks like. Neither should ever get as far as a log; if one does,
 # it is cut here rather than kept for ever.
@@ -32,6 +33,14 @@ def mask(_: object, __: str, event: MutableMapping[str, object]) -> MutableMappi
     return event
 
 
+def tame(_: object, __: str, event: MutableMapping[str, object]) -> MutableMapping[str, object]:
+    """A structlog processor: what a peer or a bottom said shall steer no terminal that follows the log."""
+    for key, value in event.items():
+        if isinstance(value, str) and not value.isprintable():
+            event[key] = printable_lines(value)
+    return event
+
+
 def configure(level: str, style: str) -> None:
     """Sets up structlog and the standard library's logging. Raises BadInput for an unknown level or style."""
     if level not in LEVELS:
@@ -48,6 +57,7 @@ def configure(level: str, style: str) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
         mask,
+        tame,
     ]
     structlog.configure(
         processors=[*shared, renderer],

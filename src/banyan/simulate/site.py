@@ -16,6 +16,7 @@ from banyan.core.errors import BanyanError, Unreachable
 from banyan.core.identity import Caller
 from banyan.core.ids import ZoneCode, code_text
 from banyan.core.journal import Line
+from banyan.core.messages import Answer, CallerInfo
 from banyan.core.ports import RackSpec
 from banyan.core.records import Unit
 from banyan.core.time import Terms
@@ -311,6 +312,16 @@ class Site:
     def has_session(self, code: ZoneCode) -> bool:
         """Whether a session of that child stands now."""
         return self._built is not None and self._built.parent.session(code) is not None
+
+    def request(self, code: ZoneCode, verb: str, body: bytes, caller: CallerInfo) -> Answer:
+        """What that child answers to a request of this zone, whatever is in it: a parent of another version, or mad.
+
+        Raises Unreachable if it has no session.
+        """
+        session = None if self._built is None else self._built.parent.session(code)
+        if session is None:
+            raise Unreachable("not-connected", f"{self.path} has no session of that child")
+        return self.world.loop.run_task(session.request(verb, body, caller, PATIENCE / 2), PATIENCE)
 
     def peek(self, work: Callable[[Unit], T]) -> T:
         """Reads what is committed on the disk, now and without a turn of the loop, whether or not it runs."""

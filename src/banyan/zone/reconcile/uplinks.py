@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+import msgspec
 import structlog
 
 from banyan import __version__
-from banyan.core.errors import BanyanError, Conflict, Refused
+from banyan.core.errors import BadInput, BanyanError, Conflict, Refused
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode, check_name, code_text, parse_code
 from banyan.core.messages import (
@@ -39,6 +40,7 @@ from banyan.core.messages import (
 from banyan.core.ports import Clock, Credentials, Ids, Peer, Store
 from banyan.core.records import Unit
 from banyan.core.secret import Secret
+from banyan.core.text import shown
 from banyan.core.time import Mono, Wall
 from banyan.core.zone import Lease, Uplink
 from banyan.placement.shapes import set_hash
@@ -350,6 +352,8 @@ class UplinkSide:
         info = request.caller
         known_issuers = {self.row.parent_code, *self.ancestors}
         try:
+            if info.role not in set(Role):
+                raise BadInput("bad-request", f"roles are {', '.join(f'{r:d} ({r.name})' for r in Role)}; got {info.role}")
             if info.issuer not in known_issuers:
                 raise Refused("unknown-issuer", "the parent speaks for a zone that is not above this one")
             under = ZoneCode(parse_code(info.under)) if info.under else None
@@ -357,6 +361,9 @@ class UplinkSide:
             return Answer(request.id, await self._answer(request, caller))
         except BanyanError as error:
             return Answer(request.id, b"", error.code, error.text, error.status)
+        except msgspec.MsgspecError as error:
+            text = f"the body of this request can not be read here: {error}"
+            return Answer(request.id, b"", "bad-request", shown(text, 300), 400)
         except (ValueError, LookupError, TypeError) as error:
             # A newer parent may ask what this version does not know; that must not end anything but the request.
             log.warning("a request of the parent failed", verb=request.verb[:40], exc_info=True)

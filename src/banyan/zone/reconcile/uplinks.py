@@ -353,7 +353,9 @@ class UplinkSide:
         known_issuers = {self.row.parent_code, *self.ancestors}
         try:
             if info.role not in set(Role):
-                raise BadInput("bad-request", f"roles are {', '.join(f'{r:d} ({r.name})' for r in Role)}; got {info.role}")
+                raise BadInput(
+                    "bad-request", f"roles are {', '.join(f'{r:d} ({r.name})' for r in Role)}; got {info.role}"
+                )
             if info.issuer not in known_issuers:
                 raise Refused("unknown-issuer", "the parent speaks for a zone that is not above this one")
             under = ZoneCode(parse_code(info.under)) if info.under else None

@@ -27,7 +27,7 @@ from banyan.core.messages import (
 )
 from banyan.core.time import Mono, iso
 from banyan.core.zone import Health
-from banyan.zone import lists, present, zone_list
+from banyan.zone import lists, own_lists, present, zone_list
 from banyan.zone.authorise import Lineage, check, unseen, within
 from banyan.zone.carry import Target, ask, beyond
 from banyan.zone.commands.zones import check_word
@@ -47,7 +47,6 @@ from banyan.zone.views import (
     TokenView,
     UplinkView,
     UsageView,
-    UseView,
     ZoneView,
 )
 from banyan.zone.zone import Zone
@@ -271,7 +270,9 @@ class Front:
             target = self._target(caller, path, Role.VIEWER)
             if target.via is not None:
                 raise BadInput("own-zone", f"{kind} is kept by each zone for itself; ask {target.path} directly")
-            return await (self._journal if kind == "journal" else self._use)(filters, marker, limit)
+            if kind == "use":
+                return own_lists.use(self._zone.streams.uses, filters, marker, limit)
+            return await own_lists.journal(self._zone.store, filters, marker, limit)
         if kind not in lists.FILTERS:
             raise BadInput("bad-kind", f"lists are {', '.join(lists.FILTERS)}, use and journal; got {kind[:40]!r}")
         target = self._part(caller, path, Role.VIEWER)
@@ -308,31 +309,6 @@ class Front:
 
             found.append(lists.Below(child.name, path, live.session is not None, ask))
         return found
-
-    async def _journal(self, filters: Mapping[str, str], marker: str, limit: int) -> PageView:
-        known = ("kind", "target", "actor", "outcome")
-        if any(key not in known for key in filters):
-            raise BadInput("bad-filter", f"the journal can be filtered by {', '.join(known)}")
-        if marker and not marker.isdigit():
-            raise BadInput("bad-marker", "the journal's marker is the number of the last line seen")
-        limit = lists.check_limit(limit)
-        rows = await self._zone.store.read(lambda unit: unit.journal.page(int(marker or 0), limit, filters))
-        items = tuple(msgspec.Raw(msgspec.json.encode(present.line(row))) for row in rows)
-        return PageView(items, str(rows[-1].number) if len(rows) == limit else "")
-
-    async def _use(self, filters: Mapping[str, str], marker: str, limit: int) -> PageView:
-        if filters:
-            raise BadInput("bad-filter", "use takes no filters")
-        issuer, _, project = marker.partition(":")
-        if marker and not issuer.isdigit():
-            raise lists.bad_marker()
-        limit = lists.check_limit(limit)
-        rows = self._zone.streams.uses.page((int(issuer), project) if marker else None, limit)
-        views = [
-            UseView(code_text(r.issuer), r.project, r.name, r.guests, r.vcpu, r.memory_mib, r.disk_gib) for r in rows
-        ]
-        more = f"{rows[-1].issuer}:{rows[-1].project}" if len(rows) == limit else ""
-        return PageView(tuple(msgspec.Raw(msgspec.json.encode(view)) for view in views), more)
 
     # --- commands -------------------------------------------------------------------------------
 

@@ -53,6 +53,17 @@ class FaultBody(msgspec.Struct, frozen=True):
     error: Fault
 
 
+class CloudFault(msgspec.Struct, frozen=True):
+    """As the OpenStack identity API words one."""
+
+    code: int
+    message: str
+
+
+class CloudFaultBody(msgspec.Struct, frozen=True):
+    error: CloudFault
+
+
 class Event(msgspec.Struct, frozen=True):
     """One Server-Sent Event. `id` is the number of a journal line."""
 
@@ -141,7 +152,7 @@ class Client:
         try:
             fault = msgspec.json.decode(reply.content, type=FaultBody).error
         except msgspec.MsgspecError:
-            fault = Fault("strange-answer", f"{self._place} answered HTTP {reply.status_code}; is it a zone's API?")
+            fault = self._cloud_fault(reply)
         kinds: dict[int, type[BanyanError]] = {
             401: Unauthenticated, 403: Refused, 404: NotFound, 409: Conflict, 500: Broken,
             502: Unreachable, 503: Unreachable, 504: Unreachable,
@@ -149,6 +160,12 @@ class Client:
         kind = kinds.get(reply.status_code, BadInput if reply.status_code < 500 else Broken)
         text = f"{fault.text} (request {fault.request})" if reply.status_code >= 500 and fault.request else fault.text
         return kind(fault.code, text)
+
+    def _cloud_fault(self, reply: httpx.Response) -> Fault:
+        try:
+            return Fault("cloud", msgspec.json.decode(reply.content, type=CloudFaultBody).error.message)
+        except msgspec.MsgspecError:
+            return Fault("strange-answer", f"{self._place} answered HTTP {reply.status_code}; is it a zone's API?")
 
     @contextmanager
     def _convert(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ from banyan.cli import (
     check,
     codes,
     completion,
+    credentials,
     inventory,
     itself,
     journal,
@@ -48,7 +49,7 @@ def build() -> App:
     )
     for part in (zones.app, codes.app, tokens.app, rules.app, keys.app):
         app.command(part)
-    for room in (usage, inventory, itself, journal, serve, check, backup, completion):
+    for room in (credentials, usage, inventory, itself, journal, serve, check, backup, completion):
         room.register(app)
     return app
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import ssl
 import sys
@@ -32,6 +33,7 @@ from banyan.link.child import ChildSettings
 from banyan.link.parent import ParentSettings
 from banyan.link.sockets import Proxy
 from banyan.link.websocket_wire import ListenSettings, WebSocketDialer, WebSocketListener
+from banyan.serve.api_certificate import NAME as API_CERTIFICATE
 from banyan.serve.api_certificate import api_context
 from banyan.serve.assemble import Adapters, Assembled, assemble
 from banyan.serve.clock import SystemClock, SystemIds
@@ -136,8 +138,18 @@ async def _offer(settings: Settings, built: Assembled, api: Api, stack: AsyncExi
     identity = Identity(zone.own, zone.store, zone.ids, passwords, IdentitySettings(wanted.token_life, wanted.region))
     if await identity.start(lambda: first_password(settings.folder, zone.ids)):
         log.info("first administrator made", kept_in=str(settings.folder / PASSWORD_FILE))
-    face = Face(settings.public_url(), settings.api_url, wanted.region)
+    face = Face(settings.public_url(), _reachable(settings), wanted.region)
     api.offer(SERVICES, identity.gate, Surfaces(identity=identity), face)
+
+
+def _reachable(settings: Settings) -> str:
+    """The API's address as others write it: of a listener on all addresses, this machine's name."""
+    host, port = split_address(settings.api.listen)
+    if host in ("0.0.0.0", "::"):
+        host = os.uname().nodename
+    elif ":" in host:
+        host = f"[{host}]"
+    return f"{'https' if settings.api.tls else 'http'}://{host}:{port}"
 
 
 async def _until(
@@ -215,6 +227,8 @@ def _api_tls(settings: Settings, built: Assembled) -> ssl.SSLContext:
     if bool(settings.api.certificate) != bool(settings.api.key):
         raise BadInput("bad-setting", "api.certificate and api.key go together: set both, or neither")
     if settings.api.certificate:
+        # Nobody shall pin a certificate that is not shown any more.
+        (settings.folder / API_CERTIFICATE).unlink(missing_ok=True)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:

@@ -1,24 +1,18 @@
 """API tokens: JWTs signed by a zone's token key, verified offline at an explicit instant (protocols §11).
 
-Exactly one form is read: algorithm Ed25519 (RFC 9864), type banyan+jwt (RFC 8725 §3.11), a key id that is known here,
-and nothing else in the header. Claims are a closed record. The signature tells that the zone made a token; whether it
-still stands is told by the record that the zone keeps of it (`state_of`), and one without a record does not. User
-tokens will be a second record of claims under another type, by the same functions.
+Claims are a closed record, of type banyan+jwt. The signature tells that the zone made a token; whether it still stands
+is told by the record that the zone keeps of it (`state_of`), and one without a record does not. user_tokens.py is the
+same for the users of the cloud.
 Verification costs about 0.1 ms: callers may keep an answer by the token's digest until it expires.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import floor
 
 import msgspec
-from joserfc import jws
-from joserfc.errors import JoseError
-from joserfc.jwk import OKPKey
 
 from banyan.core.errors import BadInput, Refused, Unauthenticated
 from banyan.core.identity import Role
@@ -26,22 +20,13 @@ from banyan.core.ids import ZoneCode, code_text, parse_code
 from banyan.core.policy import TokenRecord, TokenState
 from banyan.core.secret import Secret
 from banyan.core.time import Wall, iso
-from banyan.trust.keys import fingerprint, public_key
+from banyan.trust.jwt import SKEW, NotSigned, TokenKey, UnknownKey, opened, sign
 
 MAX_TOKEN = 2048
 MAX_SUBJECT = 128
-# A controller's clock may be this much behind the one that signed, seconds.
-SKEW = 60
-_ALGORITHM = "Ed25519"
 _TYPE = "banyan+jwt"
 _ROLES = {role.name.lower(): role for role in Role}
 _BAD = "expected a token as `banyan token create` prints it; this one is not whole, or not one of ours"
-
-
-class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    alg: str
-    kid: str
-    typ: str
 
 
 class _Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,18 +41,6 @@ class _Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class TokenKey:
-    """A key that tokens are believed from, and the zone that it speaks for."""
-
-    issuer: ZoneCode
-    public: bytes
-
-    @property
-    def id(self) -> str:
-        return key_id(self.public)
-
-
-@dataclass(frozen=True, slots=True)
 class TokenClaims:
     """What a valid token says. `under`: the zone, at or below the issuer, that it is good for; None is all."""
 
@@ -78,11 +51,6 @@ class TokenClaims:
     id: str
     issued: Wall
     expires: Wall
-
-
-def key_id(public: bytes) -> str:
-    """The first 16 hexadecimal digits of the key's fingerprint."""
-    return fingerprint(public).hex()[:16]
 
 
 def issue(seed: Secret, claims: TokenClaims) -> Secret:
@@ -104,10 +72,7 @@ def issue(seed: Secret, claims: TokenClaims) -> Secret:
         nbf=issued,
         exp=floor(claims.expires),
     )
-    public = public_key(seed)
-    key = OKPKey.import_key({"kty": "OKP", "crv": "Ed25519", "x": _text(public), "d": _text(seed.reveal())})
-    header = {"alg": _ALGORITHM, "kid": key_id(public), "typ": _TYPE}
-    return Secret(jws.serialize_compact(header, msgspec.json.encode(body), key, algorithms=[_ALGORITHM]).encode())
+    return sign(seed, _TYPE, body)
 
 
 def verify(token: str, keys: Iterable[TokenKey], now: Wall) -> TokenClaims:
@@ -115,22 +80,19 @@ def verify(token: str, keys: Iterable[TokenKey], now: Wall) -> TokenClaims:
 
     Raises Unauthenticated: bad-token, token-unknown-key, token-early, token-expired. Nothing of the token is repeated.
     """
-    header = _header(token)
-    key = next((key for key in keys if key.id == header.kid), None)
-    if key is None:
+    try:
+        key, payload = opened(token, _TYPE, keys, MAX_TOKEN)
+        claims = msgspec.json.decode(payload, type=_Claims)
+        issuer = ZoneCode(parse_code(claims.iss))
+        role = _ROLES[claims.role]
+        under = ZoneCode(parse_code(claims.under)) if claims.under else None
+    except UnknownKey:
         raise Unauthenticated(
             "token-unknown-key",
             "this token was signed by a key that is not known here: by another zone, or before this one was set up "
             "anew; make one here (`banyan token create`)",
-        )
-    try:
-        public = OKPKey.import_key({"kty": "OKP", "crv": "Ed25519", "x": _text(key.public)})
-        signed = jws.deserialize_compact(token, public, algorithms=[_ALGORITHM])
-        claims = msgspec.json.decode(signed.payload or b"", type=_Claims)
-        issuer = ZoneCode(parse_code(claims.iss))
-        role = _ROLES[claims.role]
-        under = ZoneCode(parse_code(claims.under)) if claims.under else None
-    except (JoseError, msgspec.MsgspecError, BadInput, KeyError, ValueError):
+        ) from None
+    except (NotSigned, msgspec.MsgspecError, BadInput, KeyError, ValueError):
         raise Unauthenticated("bad-token", _BAD) from None
     if issuer != key.issuer:
         raise Unauthenticated("bad-token", _BAD, detail="the key does not speak for the zone in the token")
@@ -198,21 +160,3 @@ def check_maker(maker: TokenRecord, expires: Wall) -> None:
             f"token {maker.id} ends at {iso(maker.expires)}, and can not give one that ends later, at {iso(expires)}; "
             "give a shorter `--expires` or none, or ask an admin at the zone's machine",
         )
-
-
-def _header(token: str) -> _Header:
-    """The header, if the token has the one form that is read; its three parts are canonical base64url."""
-    parts = token.split(".") if len(token) <= MAX_TOKEN else []
-    try:
-        raw = [base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True) for part in parts]
-        if len(parts) == 3 and [_text(part) for part in raw] == parts:
-            header = msgspec.json.decode(raw[0], type=_Header)
-            if (header.alg, header.typ) == (_ALGORITHM, _TYPE):
-                return header
-    except (binascii.Error, msgspec.MsgspecError, ValueError):
-        pass
-    raise Unauthenticated("bad-token", _BAD)
-
-
-def _text(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()

@@ -20,7 +20,7 @@ from banyan.core.ports import Ids, Store
 from banyan.core.records import Unit
 from banyan.core.secret import Secret
 from banyan.core.time import Wall, iso
-from banyan.trust import signed_tokens
+from banyan.trust import jwt, signed_tokens
 from banyan.zone import lists, present
 from banyan.zone.commands.access import KEPT, SWEPT, life
 from banyan.zone.firm import firm
@@ -170,7 +170,7 @@ class ApiTokens:
         return Caller(f"token:{claims.subject}", claims.role, self._own.code, claims.under, claims.id, address, request)
 
     async def _look(self, bearer: str, digest: bytes) -> _Known:
-        keys = (signed_tokens.TokenKey(self._own.code, self._own.token_public),)
+        keys = (jwt.TokenKey(self._own.code, self._own.token_public),)
         claims = signed_tokens.verify(bearer, keys, self._own.wall())
         changes = self._changes
         record = await self._store.read(lambda unit: unit.tokens.get(claims.id))

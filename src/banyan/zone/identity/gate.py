@@ -16,7 +16,7 @@ from banyan.core.principal import Principal, ScopeKind, UserClaims
 from banyan.core.records import Unit
 from banyan.core.time import Wall
 from banyan.trust import user_tokens
-from banyan.trust.signed_tokens import TokenKey
+from banyan.trust.jwt import TokenKey
 from banyan.zone.identity.desk import BATCH, Desk, Touched
 from banyan.zone.identity.standing import DENIED, Standing, denied, stand
 

@@ -11,7 +11,7 @@ import msgspec
 
 from banyan.core.directory import AccessRule, ApplicationCredential, Credential, Role
 from banyan.core.directory_rows import DirectoryRows, Filters
-from banyan.core.errors import BadInput, Conflict, NotFound, Refused
+from banyan.core.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated
 from banyan.core.permissions import Target, anywhere, require
 from banyan.core.principal import Principal, ScopeKind
 from banyan.core.records import Unit
@@ -81,7 +81,13 @@ class Keys:
         def work(unit: Unit) -> Shown:
             rows = unit.directory
             project = new.project if local else who.project
-            standing = stand(rows, new.owner, ScopeKind.PROJECT, project, "", now)
+            try:
+                standing = stand(rows, new.owner, ScopeKind.PROJECT, project, "", now)
+            except Unauthenticated as error:
+                raise Refused(
+                    "no-role",
+                    f"user {new.owner} has no role on project {project}, or one of them is disabled; give it one first",
+                ) from error
             held = {role.id: role for role in standing.roles if local or role.name in who.roles}
             chosen = _chosen(held, new.roles)
             if rows.application_credentials.count({"owner": new.owner}) >= MAX_KEYS:

@@ -189,6 +189,9 @@ class GuestRows(Protocol):
     def use_by_project(self, rack: RackCode) -> Sequence[UseRow]:
         """Ordered by project; issuer is the rack's code; `name` from the rack's projects, "" if unknown."""
 
+    def strays(self, rack: RackCode) -> Sequence[Guest]:
+        """Those with Banyan's mark that are no server of it, by id; at most 10,000. Reads all of the rack's guests."""
+
 
 class CatalogueRows(Protocol):
     """Flavors, images, networks, projects of a rack as its last scan saw them."""

@@ -33,6 +33,7 @@ from banyan.simulate.ids import SeededIds, stream
 from banyan.simulate.loop import Owner, VirtualLoop, owned
 from banyan.simulate.trace import Trace
 from banyan.store.inline import Image, InlineStore
+from banyan.zone.servers.leaf import LeafServers
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.surface import Surface
 
@@ -308,6 +309,14 @@ class Site:
             raise Unreachable("not-running", f"{self.path} does not run: {self.ended_by or self.state}")
         caller = surface.local("operator", "play")
         return self.world.loop.run_task(question(surface, caller), PATIENCE)
+
+    def servers(self, question: Callable[[LeafServers, Caller], Coroutine[object, object, T]]) -> T:
+        """As `ask`, of the servers of this zone's own racks."""
+        built = self._built
+        if built is None:
+            raise Unreachable("not-running", f"{self.path} does not run: {self.ended_by or self.state}")
+        caller = built.front.local("operator", self.ids.token(8).hex())
+        return self.world.loop.run_task(question(built.zone.servers, caller), PATIENCE)
 
     def has_session(self, code: ZoneCode) -> bool:
         """Whether a session of that child stands now."""

@@ -12,6 +12,7 @@ from banyan.core.ids import RackCode
 from banyan.core.lineage import UseRow
 from banyan.store import tables
 from banyan.store.bulk import batches, storable
+from banyan.store.rows import MAX_PAGE
 from banyan.store.sightings import Sightings
 
 _T = tables.guests
@@ -23,6 +24,7 @@ _BY_STATE = (
     .group_by(_T.c.state, _T.c.offered)
     .order_by(_T.c.state, _T.c.offered)
 )
+_STRAYS = select(_T).where(_T.c.rack == bindparam("rack"), _T.c.native.is_(False)).order_by(_T.c.id).limit(MAX_PAGE)
 _SUMS = (
     select(
         _T.c.project,
@@ -68,6 +70,9 @@ class SqlGuests:
     def count_by_state(self, rack: RackCode) -> Mapping[tuple[str, bool], int]:
         rows = self._connection.execute(_BY_STATE, {"rack": rack})
         return {(state, offered): count for state, offered, count in rows}
+
+    def strays(self, rack: RackCode) -> Sequence[Guest]:
+        return [_guest(row) for row in self._connection.execute(_STRAYS, {"rack": rack})]
 
     def use_by_project(self, rack: RackCode) -> Sequence[UseRow]:
         rows = self._connection.execute(_BY_PROJECT, {"rack": rack})

@@ -8,15 +8,17 @@ comes back after a backoff. This is the only broad `except` of the zone.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Protocol, TypeVar
 
 import structlog
 
-from banyan.core.errors import BanyanError
+from banyan.core.errors import BanyanError, Broken
 from banyan.core.ports import Clock, Ids
 from banyan.core.time import Mono
 
 log = structlog.get_logger("banyan.loop")
+T = TypeVar("T")
 
 FIRST_BACKOFF = 1.0  # seconds
 LAST_BACKOFF = 60.0
@@ -29,6 +31,18 @@ class Activation(Protocol):
     def name(self) -> str: ...
 
     async def activate(self, now: Mono) -> Mono | None: ...
+
+
+async def contained(work: Coroutine[object, object, T], what: str) -> T:
+    """What `work` gives or refuses. An error that it should not have raised, a driver's or our own, is logged, and is
+    Broken("internal") from here on: it ends what was being done, and nothing else."""
+    try:
+        return await work
+    except BanyanError:
+        raise
+    except Exception as error:
+        log.exception("an error of its own", what=what, error=repr(error))
+        raise Broken("internal", f"{what}: {type(error).__name__}: {error}", transient=True) from error
 
 
 class Loop:

@@ -89,6 +89,15 @@ class Members:
         self._count(member, fold)
         self._touch()
 
+    def refold(self, code: RackCode, guests: GuestCounts) -> None:
+        """What is promised in a rack's columns changed, and how many guests there are. Nothing without a picture."""
+        member = self._racks.get(code)
+        if member is None or member.fold is None:
+            return
+        member.guests = dict(guests)
+        self._sum.put(("rack", code), flatten(member.fold.digest(member.guests, member.rack.scanned_at)))
+        self._touch()
+
     def restore_rack(self, rack: Rack, counters: Mapping[str, int]) -> None:
         """The last complete picture of a rack whose columns can not be built (a scan was cut off half-way)."""
         self.put_rack(rack)

@@ -42,6 +42,9 @@ from banyan.zone.reconcile.publish import Publish
 from banyan.zone.reconcile.shapes import Shapes
 from banyan.zone.reconcile.uplinks import Answering, UplinkSide, code_key, used_key
 from banyan.zone.roster import Roster
+from banyan.zone.servers.assembly import Assembly
+from banyan.zone.servers.leaf import RackServers
+from banyan.zone.servers.upkeep import Upkeep
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.streams import Streams, first_generation
 from banyan.zone.tree import Tree
@@ -85,6 +88,7 @@ class Racked:
     name: str
     driver: Driver
     inventory: Inventory
+    servers: RackServers
 
 
 class Zone:
@@ -114,6 +118,8 @@ class Zone:
         self.words = ZoneWords(own, self.roster)
         self.access = Access(own, store, ids, settings.addresses)
         self.tokens = ApiTokens(own, store, ids, self.tree)
+        self._assembly = Assembly(own, store, clock, ids, self.members, self.streams, lambda: self.tree.path)
+        self.servers = self._assembly.leaf
         self.answer: Answering = _not_ready
         self.publish = Publish(
             own,
@@ -245,6 +251,7 @@ class Zone:
 
         row = await self.store.write("rack.added", work)
         driver = self._drivers.make(replace(spec, code=row.code))
+        servers, watch = self._assembly.rack(row.code, driver, spec)
         inventory = Inventory(
             self.store,
             self.clock,
@@ -260,10 +267,17 @@ class Zone:
                 self.settings.scan_deadline,
                 ceiling=dict(spec.share.ceiling),
             ),
+            servers.places,
+            watch,
         )
         await inventory.start()
-        self.racks[row.code] = Racked(row.name, driver, inventory)
-        self.loops[inventory.name] = Loop(inventory, self.clock, self.ids)
+        await servers.orders.load()
+        self.racks[row.code] = Racked(row.name, driver, inventory, servers)
+        upkeep = Upkeep(self.own, self.store, servers.places, servers.work, inventory.restore)
+        for activation in (inventory, upkeep):
+            self.loops[activation.name] = Loop(activation, self.clock, self.ids)
+        servers.places.changed = upkeep.heed(self.loops[upkeep.name].signal)
+        servers.places.doubted = self.loops[upkeep.name].signal
 
     async def _drop_racks(self) -> None:
         """Racks that the settings no longer name go, with all that was seen in them; their codes are not reused."""
@@ -365,6 +379,8 @@ class Zone:
         async with asyncio.TaskGroup() as tasks:
             for name, loop in self.loops.items():
                 tasks.create_task(loop.run(), name=name)
+            for racked in self.racks.values():
+                tasks.create_task(racked.servers.work.run(), name=f"work {racked.name}")
             for up in self.ups.values():
                 up.task = tasks.create_task(up.runner.run(), name=f"uplink {up.side.row.id}")
 
@@ -416,6 +432,7 @@ class Zone:
             found[f'banyan_scans_failed_total{{rack="{racked.name}"}}'] = inventory.failed
             found[f'banyan_scan_requests_total{{rack="{racked.name}"}}'] = inventory.requests
             found[f'banyan_scan_seconds{{rack="{racked.name}"}}'] = inventory.seconds
+            found.update(racked.servers.metrics(racked.name))
         for member in self.members.racks.values():
             rack = member.rack
             found[f'banyan_rack_available{{rack="{rack.name}"}}'] = rack.health is RackHealth.AVAILABLE

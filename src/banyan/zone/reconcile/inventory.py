@@ -9,7 +9,7 @@ unavailable rack is probed, and read again as soon as a probe succeeds. Recordin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -19,14 +19,18 @@ from banyan.core.errors import Conflict
 from banyan.core.identity import SYSTEM
 from banyan.core.ids import RackCode, ZoneCode, code_text
 from banyan.core.journal import Event
+from banyan.core.lineage import UseRow
 from banyan.core.ports import Clock, Driver, Ids, Store
 from banyan.core.rack import Rack, RackHealth, Scan
 from banyan.core.records import DriverUnavailable, StoreFull, StoreUnknown, Unit
 from banyan.core.resources import ResourceClass, Shape
 from banyan.core.time import Mono, Wall
+from banyan.placement.columns import Columns
 from banyan.placement.fold import Fold, GuestCounts
 from banyan.zone.members import Members
-from banyan.zone.reconcile.recording import Recording, counted, stored_columns, watched
+from banyan.zone.reconcile.recording import Recording, counted, stored_columns, stray, watched
+from banyan.zone.servers.places import Places
+from banyan.zone.servers.watch import Watch
 from banyan.zone.streams import Streams
 
 T = TypeVar("T")
@@ -56,7 +60,8 @@ class InventorySettings:
 
 
 class Inventory:
-    """`rack`: its code; the row exists. `wall`: corrected time now. The driver stays the caller's to close.
+    """`rack`: its code; the row exists. `wall`: corrected time now. The driver stays the caller's to close. `places`
+    and `watch`: of the servers that Banyan makes there, where it does.
 
     `scans`, `failed`, `requests` (of the bottom) and `seconds` (of the last scan) are for metrics.
     """
@@ -72,6 +77,8 @@ class Inventory:
         members: Members,
         streams: Streams,
         settings: InventorySettings,
+        places: Places | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.scans = 0
         self.failed = 0
@@ -86,6 +93,8 @@ class Inventory:
         self._members = members
         self._streams = streams
         self._settings = settings
+        self._places = places
+        self._watch = watch
         self._epoch = 0
         self._health = RackHealth.UNKNOWN
         self._ever = False
@@ -111,6 +120,13 @@ class Inventory:
         counts until the next scan. Raises Conflict("rack-moved") if there is no such rack.
         """
 
+        if self._places is not None:
+            await self._places.load()
+        await self.restore()
+
+    async def restore(self) -> None:
+        """The picture from the stored rows, as at the start. Servers' places are what they hold in memory now."""
+
         def work(unit: Unit) -> tuple[Rack, tuple[int, Mapping[str, int]] | None, tuple[Flavor, ...]]:
             rack = unit.racks.get(self._code)
             if rack is None:
@@ -124,12 +140,21 @@ class Inventory:
             return
         generation, counters = digest
         guests, uses = await counted(self._store, self._code)
-        self._streams.replace_uses(self._code, uses)
-        if generation != rack.generation:
+        columns, names = await stored_columns(self._store, self._code)
+        if self._places is not None:
+            strays = await self._store.read(lambda unit: unit.guests.strays(self._code))
+            self._places.put_on(columns, [stray(guest) for guest in strays])
+        fold = await watched(
+            Fold(columns, (), self._settings.ceiling),
+            self._members.wanted(self._code, offered_shapes(flavors)),
+            self._clock,
+        )
+        everybody = self._adopt(columns, names, guests, uses, announce=True)
+        if generation == rack.generation:
+            self._members.put_picture(rack, fold, everybody, offered_shapes(flavors))
+        else:
+            # Totals wait for a whole picture; room for servers need not.
             self._members.restore_rack(rack, counters)
-            return
-        fold = Fold(await stored_columns(self._store, self._code), (), self._settings.ceiling)
-        await self._show(rack, fold, guests, offered_shapes(flavors))
 
     async def activate(self, now: Mono) -> Mono:
         """Scans or probes if due; when to wake next. Errors of the store are the loop's."""
@@ -232,9 +257,12 @@ class Inventory:
         guests, uses = await counted(self._store, self._code)
         mine = offered_shapes(scan.flavors)
         shapes = self._members.wanted(self._code, mine)
+        if self._places is not None:
+            self._places.put_on(recording.columns, recording.strays)
         fold = await watched(Fold(recording.columns, (), self._settings.ceiling), shapes, self._clock)
-        counters = flatten(fold.digest(guests, started_at))
-        servers = sum(guests.values())
+        everybody = guests if self._places is None else self._places.guests(guests)
+        counters = flatten(fold.digest(everybody, started_at))
+        servers = sum(everybody.values())
 
         def work(unit: Unit) -> Rack:
             before = self._owned(unit)
@@ -267,12 +295,29 @@ class Inventory:
 
         rack = await self._store.write("rack.scanned", work)
         self._health, self._ever = rack.health, True
-        await self._show(rack, fold, guests, mine)
-        self._streams.replace_uses(self._code, uses, announce=False)
+        await watched(fold, self._members.wanted(self._code, mine), self._clock)
+        everybody = self._adopt(recording.columns, recording.names, guests, uses, announce=False)
+        self._members.put_picture(rack, fold, everybody, mine)
+        if self._watch is not None:
+            await self._watch.look(recording.seen, recording.differs, started_at)
 
-    async def _show(self, rack: Rack, fold: Fold, guests: GuestCounts, shapes: tuple[Shape, ...]) -> None:
-        await watched(fold, self._members.wanted(self._code, shapes), self._clock)
-        self._members.put_picture(rack, fold, guests, shapes)
+    def _adopt(
+        self,
+        columns: Columns,
+        names: Mapping[str, str],
+        guests: GuestCounts,
+        uses: Sequence[UseRow],
+        *,
+        announce: bool,
+    ) -> GuestCounts:
+        """The new columns are those that servers are placed on from now on. `guests` and `uses` are of what Banyan did
+        not make. All guests, servers among them."""
+        if self._places is None:
+            self._streams.replace_uses(self._code, uses, announce=announce)
+            return guests
+        self._places.adopt(columns, names, guests, uses)
+        self._streams.replace_uses(self._code, self._places.uses(), announce=announce)
+        return self._places.guests()
 
     async def _down(self, reason: str) -> None:
         """Unavailable, and why; in the journal only when it was not so before."""

@@ -8,19 +8,27 @@ was cut: the rack's digest there belongs to an older scan than the rack's row.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 
-from banyan.core.guest import Guest
+from banyan.core.guest import Guest, GuestState
 from banyan.core.host import Host
 from banyan.core.ids import RackCode
 from banyan.core.lineage import UseRow
 from banyan.core.ports import Clock, Store
 from banyan.core.rack import GuestBatch, HostBatch, Scan, ScanItem
 from banyan.core.records import DriverUnavailable, Unit
-from banyan.core.resources import Shape
+from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU, Shape, shape
+from banyan.core.server import Power, Server, Task, VmState
 from banyan.placement.columns import Columns
 from banyan.placement.fold import Fold, GuestCounts
+from banyan.zone.servers.held import Place
 
+_POWERS: Mapping[GuestState, Power] = {
+    GuestState.ACTIVE: Power.RUNNING,
+    GuestState.STOPPED: Power.OFF,
+    GuestState.PAUSED: Power.PAUSED,
+    GuestState.SUSPENDED: Power.SUSPENDED,
+}
 # Rows read from the store at once: some milliseconds of the loop.
 PAGE = 1_000
 # Hosts that enter the columns between two turns of the loop, and shapes counted there: some milliseconds, the latter
@@ -34,11 +42,17 @@ Owned = Callable[[Unit], object]
 class Recording:
     """`number`: of the scan, above all earlier ones of this rack. `owned` raises if the rack is not ours any more.
 
-    `batch`: rows to a unit of work.
+    `batch`: rows to a unit of work. Guests that Banyan made are servers (zone/servers), counted by their own rows: they
+    are only looked at here. `seen` says how many of them each host has, `differs` which are not in the power state that
+    their row says; `strays` are those that have no row: they are recorded as guests, and hold their place.
     """
 
     def __init__(self, store: Store, rack: RackCode, number: int, owned: Owned, batch: int) -> None:
         self.columns = Columns()
+        self.names: dict[str, str] = {}
+        self.seen: dict[str, int] = {}
+        self.differs: dict[str, Power] = {}
+        self.strays: list[Place] = []
         self.hosts = 0
         self.guests = 0
         self._store = store
@@ -76,6 +90,7 @@ class Recording:
             if not self._new_hosts:
                 guests, self._new_guests = self._new_guests[: self._batch], self._new_guests[self._batch :]
             await self._put(hosts, guests)
+            self.names.update((host.id, host.name) for host in hosts)
             try:
                 self.columns.extend(hosts)
             except ValueError as error:
@@ -84,14 +99,30 @@ class Recording:
             self.guests += len(guests)
 
     async def _put(self, hosts: list[Host], guests: list[Guest]) -> None:
-        def work(unit: Unit) -> None:
+        ours = [guest for guest in guests if not guest.native]
+        native = [guest for guest in guests if guest.native]
+
+        def work(unit: Unit) -> tuple[Mapping[str, Server], list[Guest]]:
             self._owned(unit)
             if hosts:
                 unit.hosts.put(self._rack, self._number, hosts)
-            if guests:
-                unit.guests.put(self._rack, self._number, guests)
+            found = unit.servers.many([guest.id for guest in ours]) if ours else {}
+            rows = {id: row for id, row in found.items() if row.state is not VmState.DELETED}
+            strays = [guest for guest in ours if guest.id not in rows]
+            if native or strays:
+                unit.guests.put(self._rack, self._number, [*native, *strays])
+            return rows, strays
 
-        await self._store.write("rack.batch", work)
+        rows, strays = await self._store.write("rack.batch", work)
+        self.strays += [stray(guest) for guest in strays]
+        for guest in ours:
+            row = rows.get(guest.id)
+            if row is None:
+                continue
+            self.seen[guest.host] = self.seen.get(guest.host, 0) + 1
+            power = _POWERS.get(guest.state)
+            if power is not None and power is not row.power and row.task is Task.NONE:
+                self.differs[guest.id] = power
 
     async def _sweep(self) -> None:
         def work(unit: Unit) -> None:
@@ -102,15 +133,23 @@ class Recording:
         await self._store.write("rack.swept", work)
 
 
-async def stored_columns(store: Store, rack: RackCode) -> Columns:
-    """Columns of a rack's hosts as the store has them."""
+def stray(guest: Guest) -> Place:
+    """What a guest that carries our mark, and that no server is known for, takes of its host."""
+    needs = {VCPU: guest.vcpu, MEMORY_MIB: guest.memory_mib, DISK_GIB: guest.disk_gib}
+    return Place(guest.host, shape(needs).needs, 1)
+
+
+async def stored_columns(store: Store, rack: RackCode) -> tuple[Columns, dict[str, str]]:
+    """Columns of a rack's hosts as the store has them, and their names by id."""
     columns = Columns()
+    names: dict[str, str] = {}
     after: str | None = None
     while True:
         page = await store.read(lambda unit, after=after: unit.hosts.page(rack, after, PAGE))  # type: ignore[misc]
         columns.extend(page)
+        names.update((host.id, host.name) for host in page)
         if len(page) < PAGE:
-            return columns
+            return columns, names
         after = f"{page[-1].name}\x00{page[-1].id}"
 
 

@@ -54,9 +54,11 @@ class Reason(StrEnum):
 
     # a member
     UNREACHABLE = "unreachable"
+    UNAVAILABLE = "unavailable"
     DISABLED = "disabled"
     MAINTENANCE = "maintenance"
     NOT_READY = "not-ready"
+    QUARANTINED = "quarantined"
     READ_ONLY = "read-only"
     PATH = "path"
     LABEL = "label"
@@ -223,6 +225,14 @@ class Order(msgspec.Struct, frozen=True, array_like=True):
 def order_id(issuer: ZoneCode, project: str, user: str, retry_key: str) -> str:
     """The id of a request that its caller may repeat: 32 hex digits. Without a retry key an id is random."""
     return sha256(_ENCODER.encode((issuer, project, user, retry_key))).hexdigest()[:32]
+
+
+def share_id(order: str, number: int) -> str:
+    """The id under which a zone asks one member for the order again; `number` 0 is the first time, by its own id.
+
+    A member answers one id once and for ever, so that more guests of the same order need another.
+    """
+    return order if number == 0 else sha256(_ENCODER.encode((order, number))).hexdigest()[:32]
 
 
 def arguments_digest(order: Order) -> bytes:

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from banyan.core.order import Claim, Ground, GroupPolicy, Policy, Refusal
+from banyan.core.order import Claim, Ground, GroupPolicy, Policy, Reason, Refusal, add_reasons
 from banyan.core.rack import Capacity
 from banyan.core.resources import ResourceClass, Shape
 from banyan.placement.columns import Columns, Ints
@@ -28,6 +28,8 @@ from banyan.placement.score import END, MAX_COUNT, ROW_MASK, apart, in_turn, key
 
 # Asks with an index; the one not used for longest goes. Each costs a pass over all hosts, and 50 KiB.
 MAX_INDEXES: Final = 256
+# Changes after which hosts are counted again for people who ask why: a pass over all hosts for so many claims.
+SURVEY_EVERY: Final = 1_000
 
 Needs = tuple[tuple[ResourceClass, int], ...]
 
@@ -40,11 +42,12 @@ class _Hold(msgspec.Struct, gc=False):
 
 @dataclass(slots=True)
 class _Asked:
-    """An ask's index, and why it was refused last, as long as nothing has changed since."""
+    """An ask's index, and why hosts did not take it when they were last looked at, with what had changed by then."""
 
     index: Index
     stamp: tuple[int, int] = (0, 0)
     counts: dict[str, int] = field(default_factory=dict)
+    able: int = 0
 
 
 class Claims:
@@ -85,6 +88,10 @@ class Claims:
     def fits(self, ask: Ask) -> int:
         """How many more guests would find a place now, one by one, less what is pending; at most MAX_COUNT."""
         return min(int(self._index(ask).index.counts().sum()), self._under_ceiling(ask.shape))
+
+    def survey(self, ask: Ask) -> tuple[Mapping[str, int], int]:
+        """Hosts that do not take a guest, per reason, and how many do: for people, as of at most 1,000 changes ago."""
+        return self._survey(self._index(ask), SURVEY_EVERY)
 
     # --- claiming -------------------------------------------------------------------------------
 
@@ -385,10 +392,19 @@ class Claims:
     def _refusal(
         self, asked: _Asked, near: Around, members: Mapping[str, int], over_ceiling: bool, fits: int
     ) -> Refusal:
-        room, number = self._room, len(self.columns)
-        if not near.empty or self.ceiling:
-            return Refusal(number, left_out(room, asked.index.ask, near, members, over_ceiling), fits)
-        stamp = (room.layout, room.changed.position)
-        if asked.stamp != stamp:
-            asked.stamp, asked.counts = stamp, left_out(room, asked.index.ask, near, members, False)
-        return Refusal(number, dict(asked.counts), fits)
+        if near.empty:
+            counts, able = self._survey(asked, 0)
+        else:
+            counts, able = left_out(self._room, asked.index.ask, near, members)
+        if able:
+            reason = Reason.CEILING if over_ceiling else Reason.TOO_FEW
+            counts = add_reasons(counts, {reason: able})
+        return Refusal(len(self.columns), dict(counts), fits)
+
+    def _survey(self, asked: _Asked, changes: int) -> tuple[dict[str, int], int]:
+        room = self._room
+        layout, position = asked.stamp
+        if layout != room.layout or room.changed.position - position > changes:
+            asked.stamp = (room.layout, room.changed.position)
+            asked.counts, asked.able = left_out(room, asked.index.ask, NOBODY, {})
+        return asked.counts, asked.able

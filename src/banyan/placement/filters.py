@@ -97,12 +97,10 @@ def around(
     return Around(hints.group, hints.policy, hints.per_host, members, same, different)
 
 
-def left_out(room: Room, ask: Ask, near: Around, members: Mapping[str, int], over_ceiling: bool) -> dict[str, int]:
-    """Why each host was left out: counts per reason that add up to the number of hosts.
+def left_out(room: Room, ask: Ask, near: Around, members: Mapping[str, int]) -> tuple[dict[str, int], int]:
+    """Hosts that do not take a guest, per reason, and how many do; together all hosts.
 
     The first reason counts, in the order below. `members`: of the group, pending ones as well.
-    Hosts that would take a guest are counted as `ceiling` if it is the rack's ceiling that is reached,
-    else as `too-few`: the caller asks only when it could not place enough.
     """
     columns = room.columns
     count = len(columns)
@@ -142,8 +140,7 @@ def left_out(room: Room, ask: Ask, near: Around, members: Mapping[str, int], ove
         leave(Reason.GROUP, _rows(room, {host for host, n in members.items() if n >= near.per_host}, count))
     elif near.policy is GroupPolicy.AFFINITY and members:
         leave(Reason.GROUP, ~_rows(room, members, count))
-    leave(Reason.CEILING if over_ceiling else Reason.TOO_FEW, left.copy())
-    return add_reasons(found, {})
+    return add_reasons(found, {}), int(np.count_nonzero(left))
 
 
 def _rows(room: Room, hosts: Mapping[str, int] | set[str] | frozenset[str], count: int) -> Bools:

@@ -1,0 +1,129 @@
+"""What a zone has placed on its members since they last said what they have (protocols §4).
+
+A member's digest is seconds old; between two of them a parent that sends it one order after the other
+would believe the same room again and again. So each order that goes to a member gets the next number
+of that link, and counts against what the member said until a digest names a higher number. Debits are
+hints in memory: lost at a restart, and never believed against a member's own word.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Generic, TypeVar
+
+from banyan.core.resources import Shape
+
+M = TypeVar("M", bound=Hashable)
+
+# Orders that one member owes an answer for; older ones are forgotten, since these are hints.
+MAX_DEBITS: Final = 10_000
+
+
+@dataclass(slots=True)
+class _Debit:
+    order: str
+    shape: Shape
+    count: int
+
+
+@dataclass(slots=True)
+class _Owed:
+    """One member's debits, by number; and how many guests of each shape they are."""
+
+    next: int = 1
+    debits: OrderedDict[int, _Debit] = field(default_factory=OrderedDict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    guests: dict[Shape, int] = field(default_factory=dict)
+
+
+class Debits(Generic[M]):
+    """`M` names a member."""
+
+    def __init__(self) -> None:
+        self._owed: dict[M, _Owed] = {}
+
+    def add(self, member: M, order: str, shape: Shape, count: int) -> int:
+        """The order goes to the member; its number on that link. The same order again takes the place of the first."""
+        owed = self._owed.setdefault(member, _Owed())
+        self._drop(owed, owed.numbers.get(order))
+        number = owed.next
+        owed.next += 1
+        owed.debits[number] = _Debit(order, shape, count)
+        owed.numbers[order] = number
+        owed.guests[shape] = owed.guests.get(shape, 0) + count
+        if len(owed.debits) > MAX_DEBITS:
+            self._drop(owed, next(iter(owed.debits)))
+        return number
+
+    def answered(self, member: M, order: str, count: int) -> None:
+        """The member has placed so many of the order: 0 if it refused."""
+        owed = self._owed.get(member)
+        number = owed.numbers.get(order) if owed is not None else None
+        if owed is None or number is None:
+            return
+        debit = owed.debits[number]
+        if count < 1:
+            self._drop(owed, number)
+        else:
+            owed.guests[debit.shape] += count - debit.count
+            debit.count = count
+
+    def included(self, member: M, below: int) -> None:
+        """The member's digest holds all orders with lower numbers."""
+        owed = self._owed.get(member)
+        while owed is not None and owed.debits and (number := next(iter(owed.debits))) < below:
+            self._drop(owed, number)
+
+    def drop(self, member: M) -> None:
+        """The member is gone."""
+        self._owed.pop(member, None)
+
+    def forget(self, member: M) -> None:
+        """The link is a new one. Numbers go on, so that no old digest speaks of new orders."""
+        owed = self._owed.get(member)
+        if owed is not None:
+            owed.debits.clear()
+            owed.numbers.clear()
+            owed.guests.clear()
+
+    def against(self, member: M, shape: Shape) -> int:
+        """How many guests of `shape` have no place there because of the debits, if all of them met at one host."""
+        owed = self._owed.get(member)
+        if owed is None or not owed.guests:
+            return 0
+        return sum(displaced(other, shape, count) for other, count in owed.guests.items())
+
+    def count(self, member: M) -> int:
+        """Orders that count against the member now."""
+        owed = self._owed.get(member)
+        return len(owed.debits) if owed is not None else 0
+
+    @staticmethod
+    def _drop(owed: _Owed, number: int | None) -> None:
+        debit = owed.debits.pop(number, None) if number is not None else None
+        if debit is None:
+            return
+        del owed.numbers[debit.order]
+        owed.guests[debit.shape] -= debit.count
+        if not owed.guests[debit.shape]:
+            del owed.guests[debit.shape]
+
+
+@lru_cache(maxsize=16_384)
+def _ratio(other: Shape, shape: Shape) -> tuple[int, int]:
+    """(a, b): one guest of `other` takes what a/b guests of `shape` need, of the class that is scarcest for it."""
+    most = (0, 1)
+    needs = dict(other.needs)
+    for cls, need in shape.needs:
+        if needs.get(cls, 0) * most[1] > most[0] * need:
+            most = (needs[cls], need)
+    return most
+
+
+def displaced(other: Shape, shape: Shape, count: int) -> int:
+    """How many guests of `shape` so many of `other` displace, rounded up. Of itself, each displaces one."""
+    a, b = _ratio(other, shape)
+    return -(-count * a // b)

@@ -19,7 +19,7 @@ DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT, description="Most items in the answer.")]
-Marker = Annotated[str, msgspec.Meta(max_length=1024, description="Where the page before ended: its marker.")]
+Marker = Annotated[str, msgspec.Meta(max_length=4096, description="Where the page before ended: its marker.")]
 Under = Annotated[
     str,
     msgspec.Meta(

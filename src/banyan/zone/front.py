@@ -6,8 +6,8 @@ carried to it hop by hop with the caller (`answer` is the other end of that). No
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import heapq
+from collections.abc import Mapping
 
 import msgspec
 
@@ -33,7 +33,6 @@ from banyan.zone.carry import Target, ask, beyond
 from banyan.zone.commands.zones import check_word
 from banyan.zone.firm import firm
 from banyan.zone.reconcile.admission import Refusals
-from banyan.zone.roster import HEARD
 from banyan.zone.tree import Node
 from banyan.zone.views import (
     CodeCreated,
@@ -50,11 +49,12 @@ from banyan.zone.views import (
     ZoneView,
 )
 from banyan.zone.zone import Zone
+from banyan.zone.zone_pages import ZonePages
 
 # Names of unknown zones that a usage view lists.
 MAX_NAMED = 100
 
-# Zones looked at before the loop gets a turn.
+# Children looked at for a list at a time.
 TURN = 200
 
 # How soon a follower of the journal sees a new line, seconds.
@@ -68,6 +68,7 @@ class Front:
         self._zone = zone
         zone.answer = self.answer
         self._journal_number = 0
+        self._pages = ZonePages(zone)
         # A budget of its own: strangers at the API shall not hide strangers at the link.
         self._refusals = Refusals()
 
@@ -125,7 +126,8 @@ class Front:
         self._here(caller, Role.VIEWER)
         zone = self._zone
         own = zone.own
-        racks = await lists.page("racks", zone.tree.path, zone.store, zone.rack_rows(), (), {}, "", lists.MAX_LIMIT)
+        rows, most = zone.rack_rows(), lists.MAX_LIMIT
+        racks = await lists.page("racks", zone.tree.path, zone.store, rows, lists.nobody, {}, "", most)
         last = await zone.store.read(lambda unit: unit.journal.last())
         now = own.wall()
         digest, known = zone.members.fold(), zone.members.shapes
@@ -175,11 +177,10 @@ class Front:
         target = self._part(caller, path, Role.VIEWER)
         zone = self._zone
         digest = await self._digest(caller, target)
-        names = sorted(
-            path for path in map(zone.tree.path_of, zone.tree.unheard()) if zone_list.inside(path, target.path)
-        )
+        unheard = map(zone.tree.path_of, zone.tree.unheard())
+        names = heapq.nsmallest(MAX_NAMED, (path for path in unheard if zone_list.inside(path, target.path)))
         keys = zone.members.announcement.keys
-        return present.usage(digest, target.path, zone.own.wall(), tuple(names[:MAX_NAMED]), keys)
+        return present.usage(digest, target.path, zone.own.wall(), tuple(names), keys)
 
     async def _digest(self, caller: Caller, target: Target) -> Digest:
         zone = self._zone
@@ -197,71 +198,14 @@ class Front:
         self, caller: Caller, path: str, filters: Mapping[str, str], sort: str, marker: str, limit: int
     ) -> PageView:
         target = self._part(caller, path, Role.VIEWER)
-        limit = lists.check_limit(limit)
-        key, turned = zone_list.check_sort(sort)
-        zone_list.check_filters(filters)
-        rows = self._zone.tree.all()
-        if key == "path" and not turned:
-            start = zone_list.after(rows, marker)
-            views = await self._views(rows[start:], target.path, filters, limit + 1)
-        else:
-            views = await self._views(rows, target.path, filters, len(rows))
-            views.sort(key=lambda view: zone_list.sort_key(view, key), reverse=turned)
-            views = views[zone_list.begin(views, marker) :]
-        chosen = views[:limit]
-        more = chosen[-1].path if len(views) > limit else ""
-        return PageView(tuple(msgspec.Raw(msgspec.json.encode(view)) for view in chosen), more)
-
-    async def _views(
-        self, rows: Sequence[tuple[str, Node]], subtree: str, filters: Mapping[str, str], most: int
-    ) -> list[ZoneView]:
-        """At most `most` views of the rows below `subtree` that the filters let through, in their order."""
-        zone = self._zone
-        views: list[ZoneView] = []
-        for number, (path, node) in enumerate(rows):
-            if number % TURN == TURN - 1:
-                # A tree of 20,000 zones takes longer than a heartbeat should wait.
-                await zone.clock.sleep_until(zone.clock.now())
-            if zone_list.inside(path, subtree) and zone_list.matches(zone.tree.effective(node), filters):
-                views.append(self._view(node))
-                if len(views) >= most:
-                    break
-        return views
-
-    def _view(self, node: Node) -> ZoneView:
-        zone = self._zone
-        live = zone.roster.live.get(node.code)
-        digest, lease = None, None
-        if live is not None:
-            digest = unflatten(zone.members.child_counters(node.code))
-            lease = live.terms.lease
-        node = replace(node, as_of=self._as_of(node))
-        return present.zone(zone.tree, node, None if live is None else live.child, digest, lease)
-
-    def _as_of(self, node: Node) -> float | None:
-        """When its parent last heard the zone: exactly, if that is us; else what those between say of it.
-
-        A row travels only when it changes. Of all zones that it reports as alive, the child between says with each
-        heartbeat since when at least they are known to be (core.messages.Beat).
-        """
-        zone = self._zone
-        through = zone.roster.live.get(node.via)
-        if through is None or node.health not in HEARD:
-            return node.as_of
-        if node.via == node.code:
-            heard = through.heard
-            return node.as_of if heard is None else zone.own.wall() - (zone.clock.now() - heard)
-        # Of what lies below a zone that fell silent nothing newer is known than when it did.
-        silent = (above for above in zone.tree.chain(node.parent) if above.health not in HEARD)
-        since = [above.below or 0.0 for above in silent if above.code != node.via]
-        return max(node.as_of or 0.0, min(since, default=through.below / 1000)) or None
+        return await self._pages.page(target.code, filters, sort, marker, lists.check_limit(limit))
 
     async def zone(self, caller: Caller, path: str) -> ZoneView:
         target = self._target(caller, path, Role.VIEWER)
         node = self._zone.tree.get(target.code)
         if node is None:
             raise BadInput("own-zone", f"{target.path} is this zone itself; `banyan status` shows it")
-        return self._view(node)
+        return self._pages.view(node)
 
     async def page(
         self, caller: Caller, kind: str, path: str, filters: Mapping[str, str], marker: str, limit: int
@@ -291,24 +235,37 @@ class Front:
             query.kind, zone.tree.path, zone.store, zone.rack_rows(), below, query.filters, query.marker, query.limit
         )
 
-    def _below(self, caller: Caller, kind: str) -> list[lists.Below]:
+    def _below(self, caller: Caller, kind: str) -> lists.Members:
         """Children that may hold rows of that kind, by name. What holds no host is not asked for hosts."""
         zone = self._zone
-        found = []
-        for live in sorted(zone.roster.live.values(), key=lambda one: one.child.name):
-            child = live.child
-            counters = zone.members.child_counters(child.code)
-            held = any(key[1:2] in ("h", "g") for key in counters)
-            if kind != "racks" and not held and child.health is Health.ALIVE:
-                continue
-            path = join_path(zone.tree.path, child.name)
-            target = Target(child.code, path, zone.tree.get(child.code))
 
-            async def ask(query: PageQuery, target: Target = target) -> Page:
-                return await self._page(caller, target, query)
+        def below(name: str, count: int) -> list[lists.Below]:
+            found: list[lists.Below] = []
+            while len(found) < count:
+                nodes = zone.tree.children(name, TURN)
+                found += [self._one_below(caller, node) for node in nodes if kind == "racks" or self._holds(node)]
+                if len(nodes) < TURN:
+                    break
+                name = nodes[-1].name + "\0"
+            return found[:count]
 
-            found.append(lists.Below(child.name, path, live.session is not None, ask))
-        return found
+        return below
+
+    def _holds(self, node: Node) -> bool:
+        """Whether a child has hosts or servers, as far as is known."""
+        counters = self._zone.members.child_counters(node.code)
+        return node.health is not Health.ALIVE or any(key[1:2] in ("h", "g") for key in counters)
+
+    def _one_below(self, caller: Caller, node: Node) -> lists.Below:
+        zone = self._zone
+        live = zone.roster.live.get(node.code)
+        path = join_path(zone.tree.path, node.name)
+        target = Target(node.code, path, node)
+
+        async def ask(query: PageQuery) -> Page:
+            return await self._page(caller, target, query)
+
+        return lists.Below(node.name, path, live is not None and live.session is not None, ask)
 
     # --- commands -------------------------------------------------------------------------------
 
@@ -332,7 +289,7 @@ class Front:
         await zone.words.apply(caller, name, target.code, arguments)
         node = zone.tree.get(target.code)
         if node is not None:
-            return self._view(node)
+            return self._pages.view(node)
         assert before is not None
         return msgspec.structs.replace(self._gone(before, target.path), state="retired", health="gone")
 

@@ -113,6 +113,15 @@ class Below:
     ask: Callable[[PageQuery], Awaitable[Page]]
 
 
+# So many of the members whose names are not before the given one, by name. A name with a NUL comes right after it.
+Members = Callable[[str, int], Sequence[Below]]
+
+
+def nobody(name: str, count: int) -> Sequence[Below]:
+    """A zone that asks no member."""
+    return ()
+
+
 def check_query(kind: str, filters: Mapping[str, str], limit: int) -> int:
     """The limit, bounded. Raises BadInput for an unknown filter or limit."""
     known = FILTERS.get(kind)
@@ -136,12 +145,12 @@ async def page(
     path: str,
     store: Store,
     racks: Sequence[Rack],
-    below: Sequence[Below],
+    below: Members,
     filters: Mapping[str, str],
     marker_text: str,
     limit: int,
 ) -> Page:
-    """One page of the zone at `path`: its own rows from the store, then its children's. `below` sorted by name."""
+    """One page of the zone at `path`: its own rows from the store, then its children's."""
     limit = check_query(kind, filters, limit)
     marker = decode_marker(marker_text)
     rows = _Rows(limit)
@@ -151,14 +160,13 @@ async def page(
             return Page(tuple(rows), encode_marker(marker))
     absent: list[str] = []
     inner = marker.inner
-    waiting = [b for b in below if b.name >= marker.child]
-    if inner and (not waiting or waiting[0].name != marker.child):
+    batch = below(marker.child, BATCH)
+    if inner and (not batch or batch[0].name != marker.child):
         inner = ""
-    while waiting:
+    while batch:
         if rows.are_enough():
-            where = Marker(child=waiting[0].name, inner=inner, own_done=True)
+            where = Marker(child=batch[0].name, inner=inner, own_done=True)
             return Page(tuple(rows), encode_marker(where), _named(absent))
-        batch = waiting[:BATCH]
         wanted = limit - len(rows)
         # The first may fill the page alone; the others are asked for their share, or a long list would read
         # a page from each of them to show one.
@@ -168,10 +176,11 @@ async def page(
             for i in range(len(batch))
         ]
         replies = await asyncio.gather(*(_ask(b, q) for b, q in zip(batch, queries, strict=True)))
-        inner = ""
+        inner, following = "", batch[-1].name + "\0"
         for child, reply in zip(batch, replies, strict=True):
             room = limit - len(rows)
             if rows.are_enough():
+                following = child.name
                 break
             if reply is not None and len(reply.rows) > room:
                 # Asked before it was known how little is wanted; its marker only fits the right limit.
@@ -187,8 +196,11 @@ async def page(
                         # It looked at its fill and found nothing: hand the marker on rather than wait here.
                         where = Marker(child=child.name, inner=inner, own_done=True)
                         return Page(tuple(rows), encode_marker(where), _named(absent))
+                    following = child.name
                     break
-            waiting = waiting[1:]
+        batch = below(following, BATCH)
+        if not batch or batch[0].name != following:
+            inner = ""  # it went while it was asked
     return Page(tuple(rows), "", _named(absent))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
-from banyan.core.digest import Counters, Digest, flatten, unflatten
+from banyan.core.digest import PARTS, Counters, Digest, flatten, unflatten
 from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.messages import ShapeSet
 from banyan.core.rack import Rack, RackHealth
@@ -32,6 +32,24 @@ class RackMember:
     fold: Fold | None = None
     guests: GuestCounts = field(default_factory=dict)
     shapes: tuple[Shape, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of all that a zone reports, live or not. `used_share`: used vCPUs over all that may be promised, None of none."""
+
+    hosts: int
+    servers: int
+    used_share: float | None
+
+    @staticmethod
+    def of(counters: Mapping[str, int]) -> Figures:
+        """Of a digest in its flat form: lists ask this of thousands at a time."""
+        hosts, total, used = (
+            sum(counters.get(f"{part}{what}", 0) for part in PARTS) for what in ("h", "r:vcpu:t", "r:vcpu:u")
+        )
+        servers = sum(count for key, count in counters.items() if key[1:3] == "g:")
+        return Figures(hosts, servers, round(used / total, 4) if total else None)
 
 
 class Members:
@@ -56,6 +74,7 @@ class Members:
         self._sum: Sum[Member] = Sum()
         self._racks: dict[RackCode, RackMember] = {}
         self._children: dict[ZoneCode, Child] = {}
+        self._figures: dict[ZoneCode, Figures] = {}
         self._choice = Choice()
         self._keys: frozenset[str] = frozenset()
         self.announcement = ShapeSet(set_hash(()))
@@ -189,19 +208,31 @@ class Members:
 
     def put_digest(self, code: ZoneCode, counters: Mapping[str, int]) -> None:
         """A child's whole digest, checked before (`core.digest.unflatten`). KeyError without `put_child`."""
+        self._figures.pop(code, None)
         self._sum.put(("child", code), counters)
         self._touch()
 
     def patch_digest(self, code: ZoneCode, changes: Mapping[str, int]) -> None:
         """What changed in a child's digest, checked before. KeyError without `put_child`."""
         if changes:
+            self._figures.pop(code, None)
             self._sum.patch(("child", code), changes)
             self._touch()
 
     def drop_child(self, code: ZoneCode) -> None:
         if self._children.pop(code, None) is not None:
             self._sum.drop(("child", code))
+            self._figures.pop(code, None)
             self._touch()
+
+    def figures(self, code: ZoneCode) -> Figures | None:
+        """The few numbers of a child's digest by which lists are sorted; None for a zone that is no child."""
+        if code not in self._children:
+            return None
+        figures = self._figures.get(code)
+        if figures is None:
+            figures = self._figures[code] = Figures.of(self.child_counters(code))
+        return figures
 
     def child_counters(self, code: ZoneCode) -> Mapping[str, int]:
         """As the child reported them; {} if it has not. Not to be changed."""

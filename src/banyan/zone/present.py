@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from banyan.core.digest import Digest, Sums, oldest
+from banyan.core.digest import Digest, Sums
 from banyan.core.guest import Guest, GuestState
 from banyan.core.host import Host
 from banyan.core.ids import code_text
@@ -14,6 +14,7 @@ from banyan.core.rack import Rack
 from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU, Amount, ResourceClass, add_amounts
 from banyan.core.time import Wall, iso
 from banyan.core.zone import Child
+from banyan.zone.members import Figures
 from banyan.zone.tree import Node, Tree
 from banyan.zone.views import (
     AmountView,
@@ -77,17 +78,12 @@ def usage(
     )
 
 
-def used_share(digest: Digest) -> float | None:
-    """Used vCPUs over all that may be promised, in [0, 1]; None when there are none."""
-    cpu = (digest.live + digest.not_offered + digest.unknown).resources.get(VCPU)
-    return round(cpu.used / cpu.total, 4) if cpu is not None and cpu.total else None
-
-
-def zone(tree: Tree, node: Node, child: Child | None, digest: Digest | None, lease: float | None) -> ZoneView:
-    """`child` and `digest` are known for direct children only."""
+def zone(
+    tree: Tree, node: Node, child: Child | None, figures: Figures | None, as_of: Wall | None, lease: float | None
+) -> ZoneView:
+    """What is known for direct children only is None for others. `as_of`: of the figures."""
     shown = tree.effective(node)
     path = tree.path_of(node.code)
-    everything = None if digest is None else digest.live + digest.not_offered + digest.unknown
     return ZoneView(
         name=node.name,
         path=path,
@@ -110,10 +106,10 @@ def zone(tree: Tree, node: Node, child: Child | None, digest: Digest | None, lea
         maintenance_until=when(child.maintenance_until) if child else None,
         rolled_back=bool(child and child.rolled_back),
         quarantined=bool(child and child.quarantined),
-        hosts=None if everything is None else everything.hosts,
-        servers=None if everything is None else everything.guest_total,
-        used_share=None if digest is None else used_share(digest),
-        totals_as_of=None if digest is None else when(oldest(digest.as_of, digest.unknown_as_of)),
+        hosts=None if figures is None else figures.hosts,
+        servers=None if figures is None else figures.servers,
+        used_share=None if figures is None else figures.used_share,
+        totals_as_of=when(as_of),
     )
 
 

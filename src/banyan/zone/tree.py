@@ -3,20 +3,26 @@
 Answers three questions without touching the store: which path has a zone, which zone does a person
 mean, and through which child does one reach it. It holds no capacity (zone/members.py does) and never
 decides: a row that may not be here was refused before (trust/lineage.py).
+
+Siblings are kept in the order of their names as they come and go, so that a page of a list costs what is on it,
+wherever it begins: nothing ever sorts the whole tree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from itertools import islice
+from typing import TypeAlias, TypeVar
 
 from banyan.core.errors import Conflict, NotFound
 from banyan.core.ids import ZoneCode, code_text, is_code, join_path, parse_code
 from banyan.core.zone import Admin, ChildState, Health
 
 K = TypeVar("K")
+Sibling: TypeAlias = tuple[str, ZoneCode]
 
 UNHEARD = (Health.SUSPECT, Health.LOST)
 
@@ -58,7 +64,9 @@ class Tree:
         self._names: dict[str, set[ZoneCode]] = {}
         self._via: dict[ZoneCode, set[ZoneCode]] = {}
         self._unheard: set[ZoneCode] = set()
-        self._sorted: list[tuple[str, ZoneCode]] | None = None
+        self._ordered: dict[ZoneCode, list[Sibling]] = {}
+        # Zones that are named as parents, and are not here (yet).
+        self._holes: set[ZoneCode] = set()
 
     def move(self, root: ZoneCode, path: str) -> None:
         """Takes another own code or path; the zones below keep their places."""
@@ -66,9 +74,8 @@ class Tree:
             if self._below.get(self.root):
                 raise ValueError("a zone that has children keeps its code")
             self.root = root
-        if path != self.path:
-            self.path = path
-            self._sorted = None
+            self._holes.discard(root)
+        self.path = path
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -89,12 +96,11 @@ class Tree:
             if (old.name, old.parent, old.via) != (node.name, node.parent, node.via):
                 self._unlink(old)
                 self._link(node)
-                self._sorted = None
             self._nodes[node.code] = node
             return
-        self._link(node)
         self._nodes[node.code] = node
-        self._sorted = None
+        self._holes.discard(node.code)
+        self._link(node)
 
     def remove(self, code: ZoneCode) -> None:
         """Forgets the zone; a direct child takes along what was reached through it."""
@@ -103,7 +109,8 @@ class Tree:
             return
         self._unlink(node)
         self._unheard.discard(code)
-        self._sorted = None
+        if code in self._ordered:
+            self._holes.add(code)
         if node.via == code:
             for below in list(self._via.get(code, ())):
                 self.remove(below)
@@ -132,6 +139,9 @@ class Tree:
 
     def _link(self, node: Node) -> None:
         self._below.setdefault(node.parent, {})[node.name] = node.code
+        insort(self._ordered.setdefault(node.parent, []), (node.name, node.code))
+        if node.parent != self.root and node.parent not in self._nodes:
+            self._holes.add(node.parent)
         self._names.setdefault(node.name, set()).add(node.code)
         self._via.setdefault(node.via, set()).add(node.code)
 
@@ -139,6 +149,11 @@ class Tree:
         siblings = self._below.get(node.parent, {})
         if siblings.get(node.name) == node.code:
             del siblings[node.name]
+        ordered = self._ordered[node.parent]
+        del ordered[bisect_left(ordered, (node.name, node.code))]
+        if not ordered:
+            del self._ordered[node.parent]
+            self._holes.discard(node.parent)
         discard(self._names, node.name, node.code)
         discard(self._via, node.via, node.code)
 
@@ -183,11 +198,43 @@ class Tree:
 
     def all(self) -> list[tuple[str, Node]]:
         """(path, node), ordered by the names of the path."""
-        if self._sorted is None:
-            order = [(self.path_of(code), code) for code in self._nodes]
-            order.sort(key=lambda row: row[0].split("/"))
-            self._sorted = order
-        return [(path, self._nodes[code]) for path, code in self._sorted]
+        return list(self._walk_below(self.root, self.path, ()))
+
+    def slice(self, start: ZoneCode, after: str, count: int) -> list[tuple[str, Node]]:
+        """At most `count` rows of `all` that lie below the zone `start` and come after the path `after`, "" for any.
+
+        That path may be gone by now. Costs what it returns, not what is there.
+        """
+        top = self.path_of(start)
+        names: tuple[str, ...] = ()
+        if after:
+            own, parts = top.split("/"), after.split("/")
+            if parts[: len(own)] == own:
+                names = tuple(parts[len(own) :])
+            elif parts > own:
+                return []
+        return list(islice(self._walk_below(start, top, names), count))
+
+    def children(self, name: str, count: int) -> list[Node]:
+        """At most `count` of our own children, by name, from `name` on."""
+        ordered = self._ordered.get(self.root, [])
+        start = bisect_left(ordered, (name, ZoneCode(0)))
+        return [self._nodes[code] for _, code in ordered[start : start + count]]
+
+    def _walk_below(self, code: ZoneCode, path: str, after: tuple[str, ...]) -> Iterator[tuple[str, Node]]:
+        """All below a zone, in order, whose names below it come after `after`. For use while the tree stands still."""
+        siblings: Sequence[Sibling] = self._ordered.get(code, ())
+        if code == self.root and self._holes:
+            # What hangs below a zone that is not here stands where `path_of` says: at that zone's code.
+            siblings = sorted([*siblings, *((code_text(hole), hole) for hole in self._holes)])
+        start = bisect_left(siblings, (after[0], ZoneCode(0))) if after else 0
+        for at in range(start, len(siblings)):
+            name, below = siblings[at]
+            entered = after[1:] if after and name == after[0] else ()
+            here, node = join_path(path, name), self._nodes.get(below)
+            if node is not None and (not after or name > after[0]):
+                yield here, node
+            yield from self._walk_below(below, here, entered)
 
     def resolve(self, text: str) -> ZoneCode:
         """The zone that a person means: "" for this one, a whole path, an unambiguous last part, a code.

@@ -1,17 +1,34 @@
-"""The list of zones below: which, in what order, and from where. Pure over the tree; `Front` makes the views."""
+"""The list of zones below: which, in what order, and from where a page goes on. Pure; zone_pages.py makes the pages."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+import base64
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from typing import TypeAlias
+
+import msgspec
 
 from banyan.core.errors import BadInput
+from banyan.zone.lists import bad_marker
 from banyan.zone.tree import Node
-from banyan.zone.views import ZoneView
 
 FILTERS = ("health", "state", "admin", "version", "name")
 SORTS = ("path", "used", "hosts", "servers", "as_of", "health")
+
+# (whether the value is known, the value, the path with NUL for "/", the zone's code): a whole order, ties by path. With
+# NUL, texts sort as lists of names do.
+Key: TypeAlias = tuple[bool, float | str, str, int]
+
+
+class _Marker(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The last row of the page before: what the list was sorted by, and the row's key there."""
+
+    sort: str
+    known: bool
+    value: float | str
+    path: str
+    code: int
 
 
 def check_sort(sort: str) -> tuple[str, bool]:
@@ -36,11 +53,6 @@ def check_filters(filters: Mapping[str, str]) -> None:
             )
 
 
-def after(rows: Sequence[tuple[str, Node]], marker: str) -> int:
-    """Where the page after path `marker` begins in rows ordered by path; that path may be gone by now."""
-    return bisect_right(rows, marker.split("/"), key=lambda row: row[0].split("/")) if marker else 0
-
-
 def matches(node: Node, filters: Mapping[str, str]) -> bool:
     """Whether all filters, checked before, hold for a node as it is shown."""
     labels = dict(node.labels)
@@ -59,24 +71,26 @@ def matches(node: Node, filters: Mapping[str, str]) -> bool:
     return True
 
 
-def begin(views: Sequence[ZoneView], marker: str) -> int:
-    """Where the page after `marker` (the last path of the page before) begins."""
-    if not marker:
-        return 0
-    for index, view in enumerate(views):
-        if view.path == marker:
-            return index + 1
-    raise BadInput("bad-marker", "the zone that the marker names is no longer listed; begin again without marker")
+def key_of(path: str, code: int, value: float | str | None) -> Key:
+    """Where a zone stands among those sorted by `value`: one that is not known comes before all others."""
+    return value is not None, value if value is not None else 0.0, path.replace("/", "\0"), code
 
 
-def sort_key(view: ZoneView, key: str) -> tuple[bool, float | str, list[str]]:
-    """None sorts before all values; ties by path."""
-    value = {
-        "path": "",
-        "used": view.used_share,
-        "hosts": view.hosts,
-        "servers": view.servers,
-        "as_of": view.as_of,
-        "health": view.health,
-    }[key]
-    return value is not None, value if value is not None else 0, view.path.split("/")
+def path_in(key: Key) -> str:
+    return key[2].replace("\0", "/")
+
+
+def encode_marker(sort: str, key: Key) -> str:
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(_Marker(sort, *key))).rstrip(b"=").decode()
+
+
+def decode_marker(sort: str, text: str) -> Key:
+    """Raises BadInput("bad-marker"), also for the marker of another sort."""
+    try:
+        marker = msgspec.msgpack.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=_Marker)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise bad_marker() from error
+    worded = sort.removeprefix("-") == "health"
+    if marker.sort != sort or (marker.known and isinstance(marker.value, str) is not worded):
+        raise BadInput("bad-marker", "the marker is of a list that is sorted otherwise; begin again without marker")
+    return marker.known, marker.value if marker.known else 0.0, marker.path, marker.code

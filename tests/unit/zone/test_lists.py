@@ -42,6 +42,11 @@ class Member:
         return lists.Below(self.name, f"top/{self.name}", self.reachable, self.ask)
 
 
+def listed(*members: Member) -> lists.Members:
+    ordered = sorted(members, key=lambda m: m.name)
+    return lambda name, count: [m.below() for m in ordered if m.name >= name][:count]
+
+
 class NoStore:
     """The zone of these tests has no rack, so nothing is read."""
 
@@ -63,7 +68,7 @@ def walk(members: list[Member], limit: int) -> tuple[list[bytes], set[str], int]
         absent: set[str] = set()
         marker, pages = "", 0
         while True:
-            page = await lists.page("hosts", "top", NoStore(), (), [m.below() for m in members], {}, marker, limit)  # type: ignore[arg-type]
+            page = await lists.page("hosts", "top", NoStore(), (), listed(*members), {}, marker, limit)  # type: ignore[arg-type]
             assert len(page.rows) <= limit
             rows += page.rows
             absent |= set(page.absent)
@@ -92,7 +97,7 @@ def test_more_children_than_one_batch() -> None:
 
 def test_a_page_asks_no_more_children_than_it_needs() -> None:
     members = [Member(f"m{n:02}", 5) for n in range(100)]
-    asyncio.run(lists.page("hosts", "top", NoStore(), (), [m.below() for m in members], {}, "", 5))  # type: ignore[arg-type]
+    asyncio.run(lists.page("hosts", "top", NoStore(), (), listed(*members), {}, "", 5))  # type: ignore[arg-type]
     assert sum(bool(member.asked) for member in members) <= lists.BATCH
 
 
@@ -107,8 +112,8 @@ def test_a_member_that_leaves_between_pages_loses_only_its_own_rows() -> None:
     first, second = Member("a", 4), Member("b", 1)
 
     async def run() -> list[bytes]:
-        page = await lists.page("hosts", "top", NoStore(), (), [first.below(), second.below()], {}, "", 2)  # type: ignore[arg-type]
-        rest = await lists.page("hosts", "top", NoStore(), (), [second.below()], {}, page.marker, 10)  # type: ignore[arg-type]
+        page = await lists.page("hosts", "top", NoStore(), (), listed(first, second), {}, "", 2)  # type: ignore[arg-type]
+        rest = await lists.page("hosts", "top", NoStore(), (), listed(second), {}, page.marker, 10)  # type: ignore[arg-type]
         return [*page.rows, *rest.rows]
 
     assert asyncio.run(run()) == [*first.rows[:2], *second.rows]
@@ -137,9 +142,46 @@ def test_a_page_stays_within_a_frame_of_the_link() -> None:
     assert pages > 1
 
 
+def test_a_page_looks_at_few_of_many_members() -> None:
+    """Twenty thousand children: a page takes those it needs from where it begins, and never a list of all."""
+    members = [Member(f"m{n:05}", 2) for n in range(20_000)]
+    looked_at = 0
+    rows = listed(*members)
+
+    def below(name: str, count: int) -> list[lists.Below]:
+        nonlocal looked_at
+        looked_at += count
+        return list(rows(name, count))
+
+    async def pages() -> None:
+        page = await lists.page("hosts", "top", NoStore(), (), below, {}, "", 10)  # type: ignore[arg-type]
+        middle = lists.encode_marker(lists.Marker(child="m15000", own_done=True))
+        again = await lists.page("hosts", "top", NoStore(), (), below, {}, middle, 10)  # type: ignore[arg-type]
+        assert len(page.rows) == len(again.rows) == 10
+
+    asyncio.run(pages())
+    assert looked_at <= 20 * lists.BATCH
+
+
+def test_the_marker_of_one_member_is_never_given_to_the_next() -> None:
+    first, second = Member("a", 5), Member("b", 5)
+    there = [first, second]
+
+    def below(name: str, count: int) -> list[lists.Below]:
+        return [m.below() for m in there if m.name >= name][:count]
+
+    async def page() -> None:
+        found = await lists.page("hosts", "top", NoStore(), (), below, {}, "", 3)  # type: ignore[arg-type]
+        there.remove(first)
+        rest = await lists.page("hosts", "top", NoStore(), (), below, {}, found.marker, 10)  # type: ignore[arg-type]
+        assert rest.rows == tuple(second.rows)
+
+    asyncio.run(page())
+
+
 def test_a_page_reads_little_more_below_than_it_shows() -> None:
     members = [Member(f"m{n:02}", 1000) for n in range(16)]
-    asyncio.run(lists.page("hosts", "top", NoStore(), (), [m.below() for m in members], {}, "", 100))  # type: ignore[arg-type]
+    asyncio.run(lists.page("hosts", "top", NoStore(), (), listed(*members), {}, "", 100))  # type: ignore[arg-type]
     assert sum(query.limit for member in members for query in member.asked) <= 2 * 100
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from banyan.core.errors import Conflict, NotFound
 from banyan.core.ids import ZoneCode, code_text
@@ -38,6 +40,57 @@ def test_names_sort_by_parts_not_by_characters() -> None:
     made = tree()
     made.put(node(ZoneCode(9), TOP, ZoneCode(9), "east-2"))
     assert [path for path, _ in made.all()][:3] == ["top/east", "top/east/lab", "top/east-2"]
+
+
+def test_what_hangs_below_a_zone_that_is_not_here_is_listed_all_the_same() -> None:
+    made = tree()
+    hole = ZoneCode(77)
+    made.put(node(ZoneCode(9), hole, NORTH, "orphan"))
+    assert ("top/" + code_text(hole) + "/orphan") in [path for path, _ in made.all()]
+    made.put(node(hole, NORTH, NORTH, "late"))
+    assert [path for path, _ in made.all()][-2:] == ["top/north/late", "top/north/late/orphan"]
+    made.remove(hole)
+    made.remove(ZoneCode(9))
+    assert made.all() == tree().all()
+
+
+def test_two_zones_that_are_called_the_same_for_a_moment_are_both_listed() -> None:
+    made = tree()
+    made.put(node(ZoneCode(9), NORTH, NORTH, "lab"))
+    assert [path for path, _ in made.all()].count("top/north/lab") == 2
+    made.remove(LAB)
+    made.put(node(ZoneCode(9), NORTH, NORTH, "lab-2"))
+    assert [path for path, _ in made.all()][-1] == "top/north/lab-2"
+
+
+codes = st.integers(2, 12).map(ZoneCode)
+names = st.sampled_from(["a", "ab", "a-b", "b", "c"])
+
+
+@given(st.lists(st.tuples(codes, st.integers(1, 12).map(ZoneCode), names, st.booleans()), max_size=30), st.data())
+def test_slices_are_the_sorted_tree_whatever_came_and_went(
+    events: list[tuple[ZoneCode, ZoneCode, str, bool]], data: st.DataObject
+) -> None:
+    made = Tree(TOP, "world/top")
+    for code, parent, name, stays in events:
+        if stays and parent < code:  # no loops: they are refused before
+            made.put(node(code, parent, code if parent == TOP else parent, name))
+        else:
+            made.remove(code)
+    rows = made.all()
+    assert [path for path, _ in rows] == sorted((path for path, _ in rows), key=lambda path: path.split("/"))
+    assert {one.code for _, one in rows} == {code for code in map(ZoneCode, range(2, 13)) if code in made}
+    assert all(path == made.path_of(one.code) for path, one in rows)
+    after = data.draw(st.sampled_from(["", *(path for path, _ in rows), "world/top/a/zz", "world/top/b", "aaa", "zzz"]))
+    rest = [row for row in rows if not after or row[0].split("/") > after.split("/")]
+    assert made.slice(TOP, after, 100) == rest
+    assert made.slice(TOP, after, 2) == rest[:2]
+    start = data.draw(st.sampled_from([TOP, *(one.code for _, one in rows)]))
+    if [path for path, _ in rows].count(made.path_of(start)) < 2:
+        below = [row for row in rest if start == TOP or start in (one.code for one in made.chain(row[1].parent))]
+        assert made.slice(start, after, 100) == below
+    mine = sorted((one.name, one.code) for _, one in rows if one.parent == TOP)
+    assert [(one.name, one.code) for one in made.children("ab", 3)] == [row for row in mine if row[0] >= "ab"][:3]
 
 
 @pytest.mark.parametrize(

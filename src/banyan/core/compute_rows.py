@@ -72,7 +72,7 @@ class MigrationRows(Protocol):
 
 
 class Tally(StrEnum):
-    """What is counted per owner, so that its limit holds whoever writes at the same time. SEEDED: what was done once."""
+    """What is counted per owner, so that its limit holds whoever writes at once. SEEDED: what was done once."""
 
     SEEDED = "seeded"
     KEY_PAIRS = "key_pairs"

@@ -142,7 +142,7 @@ _COMPUTE: tuple[tuple[tuple[Rule, ...], str], ...] = (
         server_resize server_confirm_resize server_revert_resize server_pause server_unpause server_suspend
         server_resume server_rescue server_unrescue server_shelve server_unshelve server_snapshot
         server_set_password server_attach server_detach server_lock server_unlock server_console
-        delete_server_group"""),
+        delete_server_group delete_image"""),
     ((ADMIN, PROJECT_READER), """
         server_show server_list server_actions server_password
         get_server_group list_server_groups get_flavor_extra_specs
@@ -157,7 +157,8 @@ _COMPUTE: tuple[tuple[tuple[Rule, ...], str], ...] = (
     ((ADMIN, SYSTEM_READER), """
         list_usage get_limits_of_others list_services list_hypervisors get_hypervisor list_aggregates get_aggregate
         list_migrations list_availability_zone_hosts"""),
-    ((ANYONE,), "list_flavors get_flavor list_availability_zones list_extensions get_quota_defaults"),
+    ((ANYONE,), """
+        list_flavors get_flavor list_images get_image list_availability_zones list_extensions get_quota_defaults"""),
     ((ADMIN, SELF), "list_keypairs get_keypair create_keypair delete_keypair"),
 )  # fmt: skip
 

@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable
 from banyan.api.nova import fields
 from banyan.api.nova.fields import Fields
 from banyan.api.nova.server_view import ServerView, Shown
-from banyan.api.nova.servers import access_notes, make_password, server_id
+from banyan.api.nova.servers import access_notes, found, make_password, server_id
 from banyan.api.openstack.call import Answer, Call, Reply
 from banyan.api.openstack.faults import Unsupported
 from banyan.core.errors import BadInput, Conflict
+from banyan.core.permissions import Target, require
 from banyan.core.server import Action, Arguments, Change, VmState
 
 Handler = Callable[[Call, object], Awaitable[Answer]]
@@ -34,7 +35,6 @@ unpause = plain(Action.UNPAUSE, "Lets it run on.")
 suspend = plain(Action.SUSPEND, "Puts its memory on disk.")
 resume = plain(Action.RESUME, "Takes its memory back from disk.")
 unrescue = plain(Action.UNRESCUE, "Boots it from its own disk again.")
-shelve = plain(Action.SHELVE, "Stops it and frees its host.")
 offload = plain(Action.OFFLOAD, "Frees the host of a shelved server.")
 unlock = plain(Action.UNLOCK, "Takes the lock off.")
 
@@ -115,6 +115,12 @@ async def lock(call: Call, value: object) -> Answer:
     return None
 
 
+async def shelve(call: Call, value: object) -> Answer:
+    """Stops it, keeps its disk as an image, and frees its host."""
+    await call.compute.life.shelve(call.principal, server_id(call))
+    return None
+
+
 async def unshelve(call: Call, value: object) -> Answer:
     """Gives a shelved server a host again."""
     zone, minor = "", call.version.minor
@@ -124,8 +130,7 @@ async def unshelve(call: Call, value: object) -> Answer:
         if minor >= 91 and given.take("host", fields.fqdn, ""):
             raise BadInput("no-named-host", "a server can not be unshelved to a named host")
         given.done()
-    arguments = Arguments(availability_zone=zone)
-    await call.compute.servers.act(call.principal, server_id(call), Action.UNSHELVE, arguments)
+    await call.compute.life.unshelve(call.principal, server_id(call), zone)
     return None
 
 
@@ -158,6 +163,9 @@ async def console_output(call: Call, value: object) -> Answer:
     given.done()
     lines = None if length is None or length == -1 else length
     output = await call.compute.servers.console(call.principal, server_id(call), lines)
+    if lines is not None:
+        # So many lines when a client splits them: the last one's end begins no further one.
+        output = "\n".join(output.removesuffix("\n").split("\n")[-lines:]) if lines else ""
     return {"output": output}
 
 
@@ -267,6 +275,13 @@ async def rebuild(call: Call, value: object) -> Answer:
 # --- what is not offered --------------------------------------------------------------------------
 
 
+async def no_injection(call: Call, value: object) -> Answer:
+    """Sends a guest its network settings: it has them from its network already, so nothing is to be done."""
+    server = await found(call)
+    require(call.principal, "compute:server_reset", Target(project=server.project))
+    return None
+
+
 def not_offered(what: str) -> Handler:
     """404 for a server that is not there, else 501."""
 
@@ -288,5 +303,3 @@ rdp_console = not_offered("An RDP console")
 serial_console = not_offered("A serial console")
 fixed_ip = not_offered("Giving fixed addresses by actions")
 floating_ip = not_offered("Giving floating addresses by actions")
-inject_network = not_offered("Injecting network settings")
-reset_network = not_offered("Resetting the network")

@@ -28,11 +28,12 @@ def _view(one: Aggregate, call: Call) -> dict[str, object]:
 
 def _id(call: Call) -> int:
     """From the path. Raises NotFound for a number that no aggregate can have, BadInput for none."""
-    number = fields.digits(call.params["aggregate_id"])
+    text = call.params["aggregate_id"]
+    number = fields.digits(text.removeprefix("-"))
     if number is None:
-        raise BadInput("bad-id", f"Invalid aggregate id {call.params['aggregate_id'][:80]!r}: it is a whole number")
-    if number > 2**31:
-        raise NotFound("no-aggregate", f"Aggregate {number} could not be found.")
+        raise BadInput("bad-id", f"Invalid aggregate id {text[:80]!r}: it is a whole number")
+    if text.startswith("-") or number > 2**31:
+        raise NotFound("no-aggregate", f"Aggregate {text} could not be found.")
     return number
 
 

@@ -11,6 +11,7 @@ from banyan.api.nova import (
     flavors,
     groups,
     hypervisors,
+    images,
     instance_actions,
     interfaces,
     keypairs,
@@ -124,8 +125,8 @@ _ACTIONS = (
     act("removeFixedIp", actions.fixed_ip, "compute:server_change", last="2.43"),
     act("addFloatingIp", actions.floating_ip, "compute:server_change", last="2.43"),
     act("removeFloatingIp", actions.floating_ip, "compute:server_change", last="2.43"),
-    act("injectNetworkInfo", actions.inject_network, "compute:server_reset"),
-    act("resetNetwork", actions.reset_network, "compute:server_reset"),
+    act("injectNetworkInfo", actions.no_injection, "compute:server_reset"),
+    act("resetNetwork", actions.no_injection, "compute:server_reset"),
 )
 
 _PARTS = (
@@ -200,6 +201,13 @@ _FLAVORS = (
     act("removeTenantAccess", flavors.close_to, "compute:remove_flavor_access", path=f"{_FLAVOR}/action", status=200),
 )
 
+_IMAGES = (
+    op("GET", "/v2.1/images", images.listed, "compute:list_images", last="2.35"),
+    op("GET", "/v2.1/images/detail", images.detailed, "compute:list_images", last="2.35"),
+    op("GET", "/v2.1/images/{image_id}", images.show, "compute:get_image", last="2.35"),
+    op("DELETE", "/v2.1/images/{image_id}", images.delete, "compute:delete_image", status=204, last="2.35"),
+)
+
 _QUOTA = "/v2.1/os-quota-sets/{project_id}"
 _OWN = (
     op("GET", "/v2.1/os-keypairs", keypairs.listed, "compute:list_keypairs"),
@@ -251,4 +259,4 @@ _TREE = (
     op("GET", "/v2.1/os-migrations", migrations.listed, "compute:list_migrations"),
 )
 
-ROWS: tuple[Operation, ...] = (*_VERSIONS, *_SERVERS, *_ACTIONS, *_PARTS, *_FLAVORS, *_OWN, *_TREE)
+ROWS: tuple[Operation, ...] = (*_VERSIONS, *_SERVERS, *_ACTIONS, *_PARTS, *_FLAVORS, *_IMAGES, *_OWN, *_TREE)

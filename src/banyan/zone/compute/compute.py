@@ -41,6 +41,7 @@ class Compute:
     ordering: Ordering
     life: Life
     usage: Usage
+    images: Images
     networks: Networks
 
     async def load(self, first: Sequence[Flavor] = FIRST) -> None:
@@ -81,5 +82,6 @@ def make_compute(
         ordering,
         life,
         usage,
+        images,
         networks,
     )

@@ -63,6 +63,8 @@ class Life:
         server = await self._servers.act(who, id, Action.DELETE)
         self._ceilings.deleted(server.project)
         await self._networks.release(who, id)
+        if server.state in (VmState.SHELVED, VmState.OFFLOADED):
+            await self._images.unshelved(who, id)
 
     async def resize(self, who: Principal, id: str, flavor_id: str, disk_config: str) -> None:
         """Raises BadInput("bad-flavor"), ("same-flavor"), Refused("quota-exceeded"), and what Servers.act raises."""
@@ -152,6 +154,21 @@ class Life:
         image = await self.snapshot(who, id, name, {**properties, "backup_type": kind}, "backup")
         await self._images.rotate(who, id, kind, keep)
         return image
+
+    async def shelve(self, who: Principal, id: str) -> None:
+        """Its disk is kept as an image of its name and "-shelved" until it has a place again."""
+        server = await self._servers.show(who, id)
+        require(who, "compute:server_shelve", Target(project=server.project))
+        image = await self._images.reserve(who, f"{server.name}-shelved", server, {}, "shelved")
+        try:
+            await self._servers.act(who, id, Action.SHELVE, Arguments(image=image))
+        except BanyanError:
+            await self._images.abandon(who, image)
+            raise
+
+    async def unshelve(self, who: Principal, id: str, availability_zone: str) -> None:
+        await self._servers.act(who, id, Action.UNSHELVE, Arguments(availability_zone=availability_zone))
+        await self._images.unshelved(who, id)
 
     # --- interfaces -----------------------------------------------------------------------------
 

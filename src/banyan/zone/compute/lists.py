@@ -6,6 +6,7 @@ marker that is not remembered, as after a restart, is looked for from the start 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,6 +26,9 @@ _END: Final = "\0end"
 _ENCODE = msgpack.Encoder(order="deterministic").encode
 
 
+Keep = Callable[[Server], bool]
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """`more`: there may be further ones after the last. `absent`: zones that could not be asked, by path."""
@@ -40,8 +44,11 @@ class ServerLists:
         # (list, id of the last server shown) → where the tree's list goes on.
         self._places: dict[tuple[bytes, str], str] = {}
 
-    async def page(self, who: Principal, query: ServerQuery, marker: str, limit: int) -> Listed:
-        """At most `limit` servers (0: none) after the one with the id `marker`. Raises BadInput("bad-marker")."""
+    async def page(
+        self, who: Principal, query: ServerQuery, marker: str, limit: int, keep: Keep | None = None
+    ) -> Listed:
+        """At most `limit` servers (0: none) after the one with the id `marker`. `keep`: those of them that are wanted,
+        by what the tree's own query can not say. Raises BadInput("bad-marker")."""
         require(who, "compute:server_list", Target(project=who.project))
         if query.every_project:
             require(who, "compute:server_list_all")
@@ -56,7 +63,7 @@ class ServerLists:
                 break
             wanted = min(limit - len(found), MAX_PAGE)
             page = await self._servers.page(who, structs.replace(query, after=after, limit=wanted))
-            found += page.servers
+            found += page.servers if keep is None else filter(keep, page.servers)
             absent.update(dict.fromkeys(page.absent))
             after = page.after or _END
         # What is made later comes at the end of a rising list: that end is not remembered as one.

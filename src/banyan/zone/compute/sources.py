@@ -28,6 +28,21 @@ class BootImage:
     size_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ImageDetail:
+    """An image as compute's own old addresses show it. Instants in seconds since 1970; `status` as in BootImage."""
+
+    id: str
+    name: str
+    status: str
+    created: float
+    updated: float
+    size_bytes: int | None = None
+    min_disk_gib: int = 0
+    min_memory_mib: int = 0
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
 class Images(Protocol):
     async def find(self, who: Principal, id: str) -> BootImage:
         """The image of that id as the caller sees it: public, of its project, shared with it, or any for an admin.
@@ -37,13 +52,22 @@ class Images(Protocol):
         NotFound("no-image") "Image ID could not be found.", also for an id that is no UUID.
         """
 
+    async def show(self, who: Principal, id: str) -> ImageDetail:
+        """Raises NotFound("no-image")."""
+
+    async def page(self, who: Principal, after: str, limit: int, filters: Mapping[str, str]) -> Sequence[ImageDetail]:
+        """What the caller sees, the newest first, after that id. `filters`: name, status, exactly."""
+
+    async def delete(self, who: Principal, id: str) -> None:
+        """Raises NotFound("no-image"), Refused("forbidden") for one that is protected, or not the caller's own."""
+
     async def reserve(
         self, who: Principal, name: str, server: Server, properties: Mapping[str, str], kind: str
     ) -> ImageSource:
         """Makes a private image of the caller's project, "queued", that a snapshot of `server` will fill; where its
-        data shall go is in the result. `kind`: "snapshot" or "backup". The properties `image_type`, `instance_uuid`,
-        `base_image_ref`, `owner_id`, `user_id` and those of the server's own image (less the ones an operator bars)
-        are set here, below `properties`; min_disk and min_ram are the server's flavor's.
+        data shall go is in the result. `kind`: "snapshot", "backup" or "shelved". The properties `image_type`,
+        `instance_uuid`, `base_image_ref`, `owner_id`, `user_id` and those of the server's own image (less the ones an
+        operator bars) are set here, below `properties`; min_disk and min_ram are the server's flavor's.
 
         Once the server's SNAPSHOT action is done the image becomes "active" (the implementer watches for the data, or
         for the server's task to end); if that fails it is deleted or "killed". Raises Refused("quota-exceeded").
@@ -51,6 +75,10 @@ class Images(Protocol):
 
     async def abandon(self, who: Principal, image: ImageSource) -> None:
         """The snapshot was refused after all: the reserved image goes. Safe to repeat."""
+
+    async def unshelved(self, who: Principal, server: str) -> None:
+        """A shelved server gets a place again: the image that kept its disk (kind "shelved", reserved for this server)
+        goes once the server runs, or at once if nothing is pulled from it. Safe to repeat."""
 
     async def rotate(self, who: Principal, server: str, backup_type: str, keep: int) -> None:
         """Deletes the oldest backups of a server of that type (property `backup_type`) beyond `keep`."""

@@ -16,6 +16,7 @@ from banyan.core.records import StoreFull
 from banyan.core.zone import Health
 from banyan.zone.reconcile.admission import REFUSALS_PER_MINUTE
 from banyan.zone.reconcile.children import CHANGE_GAP, RENEWAL_GAP
+from banyan.zone.reconcile.health import AT_ONCE
 from tests.unit.zone.household import ADMIN, Household, Kid, delta
 
 DAY = 86_400.0
@@ -40,7 +41,7 @@ def refused(work: object, *codes: str) -> BanyanError:
 
 
 def test_a_store_that_fails_leaves_no_silent_child_unjudged(house: Household) -> None:
-    kids = [house.kid(f"z{number}") for number in range(5)]
+    kids = [house.kid(f"z{number}") for number in range(AT_ONCE + 5)]
 
     async def come_together() -> None:
         await asyncio.gather(*(kid.say_hello() for kid in kids))
@@ -58,8 +59,8 @@ def test_a_store_that_fails_leaves_no_silent_child_unjudged(house: Household) ->
     house.start()
     house.go(300.0)
     assert len(failed) == 2
-    assert [house.zone.roster.get(kid.code).child.health for kid in kids] == [Health.LOST] * 5
-    assert len(house.journal("child-lost")) == 5
+    assert [house.zone.roster.get(kid.code).child.health for kid in kids] == [Health.LOST] * len(kids)
+    assert len(house.journal("child-lost")) == len(kids)
 
 
 # --- sessions -------------------------------------------------------------------------------------

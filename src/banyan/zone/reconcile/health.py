@@ -6,6 +6,8 @@ it is stored, journalled and shown. A child is heard again by its own words (rec
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 from banyan.core.ids import ZoneCode
@@ -19,6 +21,9 @@ from banyan.zone.roster import Live, Roster
 
 # Children judged in one pass, so that a restart with 20,000 of them does not hold the loop.
 BATCH = 500
+# Verdicts written at a time. They share a commit: when a thousand children fall silent at once, a disk write for each,
+# one after the other, would make the last ones late. They also share a turn of the loop, so not too many.
+AT_ONCE = 32
 
 
 class HealthWatch:
@@ -44,16 +49,25 @@ class HealthWatch:
         due = self._watch.due(now, BATCH)
         try:
             while due:
-                live = self._roster.live.get(due[0])
-                if live is not None:
-                    await self._look(live, now)
-                del due[0]
+                await self._look_at(due[:AT_ONCE], now)
+                del due[:AT_ONCE]
         finally:
-            # A store that failed has failed for one child; nobody else is left unjudged for it.
             for code in due:
                 self._watch.put(code, now)
-        self._meant = self._watch.wake()
-        return self._meant
+        wake = self._watch.wake()
+        # Whoever was due already when this pass began, and waits for the next one, is no sign that we were away.
+        self._meant = None if wake is None else max(wake, now)
+        return wake
+
+    async def _look_at(self, codes: Sequence[ZoneCode], now: Mono) -> None:
+        """Judges some children together. A store that failed for one has failed for that one: the first error is raised
+        when all were judged.
+        """
+        lives = [live for code in codes if (live := self._roster.live.get(code)) is not None]
+        outcomes = await asyncio.gather(*(self._look(live, now) for live in lives), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     async def _look(self, live: Live, now: Mono) -> None:
         child = live.child

@@ -35,10 +35,15 @@ Count = Callable[[Principal], Awaitable[Use | None]]
 
 @dataclass(slots=True)
 class _Ceiling:
+    """Of one project. `taking`: one at a time changes the stored ceiling or looks at it, so that what is in memory and
+    what is stored are of one moment."""
+
     spare: Use = NO_USE
     unsettled: Use = NO_USE
+    taking: asyncio.Lock = field(default_factory=asyncio.Lock)
     counting: asyncio.Lock = field(default_factory=asyncio.Lock)
     counted_at: Mono | None = None
+    counts: int = 0
     lowered: bool = True
 
 
@@ -96,11 +101,14 @@ class Ceilings:
         self._of(project).lowered = True
 
     async def drop_spare(self, project: str) -> None:
-        """Before the project's limits change: nothing that was taken under the old ones is given out any more."""
+        """After the project's limits changed: nothing that was taken under the old ones is given out any more."""
         ceiling = self._known.get(project)
-        if ceiling is not None and ceiling.spare != NO_USE:
+        if ceiling is None:
+            return
+        async with ceiling.taking:
             back, ceiling.spare = ceiling.spare, NO_USE
-            await self._desk.change("quota.given", lambda unit: unit.compute.quotas.give(project, back))
+            if back != NO_USE:
+                await self._desk.change("quota.given", lambda unit: unit.compute.quotas.give(project, back))
 
     def projects(self) -> tuple[str, ...]:
         """Those that hold spare."""
@@ -127,11 +135,25 @@ class Ceilings:
     async def _take(self, who: Principal, ceiling: _Ceiling, wanted: Use) -> bool:
         """Takes `wanted` and, where there is room, more for the next; what was spare is given back in the same unit.
 
-        What may have been taken counts as unsettled from before the commit, so that no count overlooks it.
+        Runs to its end even if the caller is cancelled (`reserve`).
         """
+        async with ceiling.taking:
+            if ceiling.spare.covers(wanted):
+                # Another one took more than it needed, while this one waited.
+                ceiling.spare -= wanted
+                ceiling.unsettled += wanted
+                return True
+            back, ceiling.spare = ceiling.spare, NO_USE
+            taken = await self._commit(who, wanted, back)
+            if taken is None:
+                return False
+            ceiling.unsettled += wanted
+            ceiling.spare += taken
+            return True
+
+    async def _commit(self, who: Principal, wanted: Use, back: Use) -> Use | None:
+        """What was taken beyond `wanted`; None if not even that could be."""
         ahead = wanted * (AHEAD - 1)
-        back, ceiling.spare = ceiling.spare, NO_USE
-        ceiling.unsettled += wanted + ahead + back
 
         def work(unit: Unit) -> Use | None:
             quotas = unit.compute.quotas
@@ -142,39 +164,32 @@ class Ceilings:
                 return ahead
             return NO_USE if quotas.take(who.project, wanted, limits) else None
 
-        try:
-            taken = await self._desk.change("quota.taken", work)
-        except BaseException:
-            ceiling.unsettled -= wanted + ahead + back
-            raise
-        ceiling.unsettled -= ahead + back
-        if taken is None:
-            ceiling.unsettled -= wanted
-            return False
-        ceiling.spare += taken
-        return True
+        return await self._desk.change("quota.taken", work)
 
     async def _recount(self, who: Principal, ceiling: _Ceiling) -> bool:
         """True if the ceiling may stand lower now."""
-        asked = self._desk.mono()
+        before = ceiling.counts
         async with ceiling.counting:
-            if ceiling.counted_at is not None and ceiling.counted_at > asked:
+            if ceiling.counts != before:
+                # Another one counted while this one waited to.
                 return True
-            row = await self._desk.read(lambda rows: rows.quotas.use(who.project))
+            async with ceiling.taking:
+                row = await self._desk.read(lambda rows: rows.quotas.use(who.project))
+                # After the row was read: what is settled after this line is found by the count.
+                pending = ceiling.unsettled + ceiling.spare
             now = self._desk.mono()
             recent = ceiling.counted_at is not None and now < ceiling.counted_at + RECOUNT
             if row is not None and recent and not ceiling.lowered:
                 return False
             ceiling.lowered = False
-            # In this order: what is settled after this line is found by the count.
-            pending = ceiling.unsettled + ceiling.spare
             held = await self._count(who)
             if held is None:
                 ceiling.lowered = True
                 return False
             project = who.project
             if row is None:
-                await self._desk.change("quota.begun", lambda unit: unit.compute.quotas.begin(project, held + pending))
+                # Without a row nothing could be taken yet.
+                await self._desk.change("quota.begun", lambda unit: unit.compute.quotas.begin(project, held))
             else:
                 less = excess(row.use, held, pending)
                 revision = row.revision
@@ -182,6 +197,7 @@ class Ceilings:
                     "quota.counted", lambda unit: unit.compute.quotas.recount(project, revision, less)
                 )
             ceiling.counted_at = self._desk.mono()
+            ceiling.counts += 1
             return True
 
     async def _refusal(self, who: Principal, wanted: Use) -> Refused:

@@ -82,7 +82,6 @@ class Quotas:
         """Raises BadInput("bad-quota") for a limit below what is used, unless `force`."""
         require(who, "compute:update_quota_set")
         await self._check(who, project, wanted, force)
-        await self._ceilings.drop_spare(project)
 
         def work(unit: Unit) -> Limits:
             unit.compute.quotas.set(project, wanted)
@@ -92,12 +91,12 @@ class Quotas:
 
         limits = await self._desk.change("quota.set", work)
         self._known.pop(project, None)
+        await self._ceilings.drop_spare(project)
         return limits
 
     async def clear(self, who: Principal, project: str) -> None:
         """Back to what every project has."""
         require(who, "compute:delete_quota_set")
-        await self._ceilings.drop_spare(project)
 
         def work(unit: Unit) -> None:
             unit.compute.quotas.clear(project)
@@ -105,13 +104,12 @@ class Quotas:
 
         await self._desk.change("quota.cleared", work)
         self._known.pop(project, None)
+        await self._ceilings.drop_spare(project)
 
     async def set_every(self, who: Principal, wanted: Limits) -> Limits:
         require(who, "compute:update_quota_class")
         for quota, most in wanted.items():
             check_limit(quota, most)
-        for project in self._ceilings.projects():
-            await self._ceilings.drop_spare(project)
 
         def work(unit: Unit) -> Limits:
             unit.compute.quotas.set(EVERY, wanted)
@@ -121,6 +119,8 @@ class Quotas:
 
         limits = await self._desk.change("quota.set", work)
         self._known.clear()
+        for project in self._ceilings.projects():
+            await self._ceilings.drop_spare(project)
         return limits
 
     async def _check(self, who: Principal, project: str, wanted: Mapping[Quota, int], force: bool) -> None:

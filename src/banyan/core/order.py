@@ -30,7 +30,7 @@ class Policy(StrEnum):
     """Where guests go among what would take them."""
 
     SPREAD = "spread"  # where most more of the same would fit
-    PACK = "pack"  # where fewest would, so that large guests find room later
+    PACK = "pack"  # where the smallest share is free that suffices, so that others stay whole for large guests
 
 
 class GroupPolicy(StrEnum):

@@ -19,7 +19,7 @@ from banyan.core.order import Ground, GroupPolicy, GroupScope, Order, Policy, Re
 from banyan.placement.candidates import MAX_ROOM, Candidates, Key, want
 from banyan.placement.columns import Bools, Ints
 from banyan.placement.explain import Chosen, few
-from banyan.placement.score import MAX_COUNT, apart
+from banyan.placement.score import MAX_COUNT, apart, spread_keys
 
 # Members asked for one order beyond one for each guest. Digests are seconds old, not wrong: who has no luck with so
 # many finds the tree full, and a full tree must not be asked by every order again and again.
@@ -181,7 +181,9 @@ class Sharing:
                 hosts = self._candidates.hosts()
                 return self._by_policy(np.clip(hosts * hints.per_host - group, 0, room), n)
             case GroupPolicy.SOFT_ANTI_AFFINITY if zones:
-                return apart(np.minimum(room, MAX_COUNT), group, self._ties(room.shape[0]), self._order.policy, n)
+                room = np.minimum(room, MAX_COUNT)
+                ties = self._ties(room.shape[0])
+                return apart(room, group, lambda taken: spread_keys(room - taken, ties), n)
         return self._by_policy(room, n)
 
     def _by_policy(self, room: Ints, n: int) -> Ints:

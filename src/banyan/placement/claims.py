@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -24,7 +25,7 @@ from banyan.placement.columns import Columns, Ints
 from banyan.placement.filters import NOBODY, Around, Ask, left_out
 from banyan.placement.index import Index
 from banyan.placement.room import Pairs, Room
-from banyan.placement.score import END, MAX_COUNT, ROW_MASK, apart, in_turn, key_count, keys, pack, spread, together
+from banyan.placement.score import END, MAX_COUNT, ROW_MASK, apart, in_turn, spread, spread_count, together
 
 # Asks with an index; the one not used for longest goes. Each costs a pass over all hosts, and 50 KiB.
 MAX_INDEXES: Final = 256
@@ -38,6 +39,8 @@ class _Hold(msgspec.Struct, gc=False):
     claim: Claim
     needs: Needs
     group: str
+    pairs: Pairs
+    layout: int  # of the room, for which the pairs are
 
 
 @dataclass(slots=True)
@@ -113,7 +116,7 @@ class Claims:
             claim = self._many(order, asked.index, near, members, least, min(most, left))
         if isinstance(claim, int):
             return self._refusal(asked, near, members, left < least, claim)
-        self._holds[order] = _Hold(claim, ask.shape.needs, near.group)
+        self._holds[order] = _Hold(claim, ask.shape.needs, near.group, asked.index.pairs or (), self._room.layout)
         if near.group:
             pending = self._groups.setdefault(near.group, {})
             for host, count in zip(claim.hosts, claim.counts, strict=True):
@@ -131,9 +134,10 @@ class Claims:
             return 0
         row = best & ROW_MASK
         assert index.pairs is not None
+        fits = spread_count(best) if index.ask.policy is Policy.SPREAD else index.count(row)
         self._room.hold(row, index.pairs, 1)
         index.took(best)
-        return Claim(order, (self.columns.id(row),), (1,), (key_count(best, index.ask.policy),), ground)
+        return Claim(order, (self.columns.id(row),), (1,), (fits,), ground)
 
     def _one_near(self, index: Index, near: Around, members: Mapping[str, int], ground: Ground) -> tuple[int, Ground]:
         """The best host's key, as a group and the named hosts allow it."""
@@ -211,29 +215,29 @@ class Claims:
     ) -> tuple[Ints, Ground]:
         policy = index.ask.policy
         ground = Ground.MOST_ROOM if policy is Policy.SPREAD else Ground.LEAST_ROOM
-        ties = self._room.ties[: counts.shape[0]]
         caps = counts
         if not near.empty:
-            counts = self._among(counts, near)
-            caps = counts
+            counts = caps = self._among(counts, near)
             group = self._by_row(members, counts.shape[0])
             match near.policy:
                 case GroupPolicy.SOFT_AFFINITY:
-                    return together(counts, group, ties, policy, n), Ground.WITH_GROUP
+                    return together(counts, group, index.keys(counts), n), Ground.WITH_GROUP
                 case GroupPolicy.SOFT_ANTI_AFFINITY:
-                    return apart(counts, group, ties, policy, n), Ground.AWAY_FROM_GROUP
+                    return apart(counts, group, partial(index.keys, counts), n), Ground.AWAY_FROM_GROUP
                 case GroupPolicy.AFFINITY if members:
                     counts = caps = np.where(group > 0, counts, 0)
                     ground = Ground.WITH_GROUP
                 case GroupPolicy.AFFINITY:
                     # The host must take them all, so what is best among hosts that can do that.
                     enough = min(n, int(counts.max(initial=0)))
-                    able = keys(np.where(counts >= enough, counts, 0), ties, policy)
+                    able = index.keys(np.where(counts >= enough, counts, 0))
                     return in_turn(able, counts, enough), Ground.WITH_GROUP
                 case GroupPolicy.ANTI_AFFINITY:
                     caps = np.clip(near.per_host - group, 0, counts)
                     ground = Ground.AWAY_FROM_GROUP
-        return (spread if policy is Policy.SPREAD else pack)(counts, caps, ties, n), ground
+        if policy is Policy.SPREAD:
+            return spread(counts, caps, self._room.ties[: counts.shape[0]], n), ground
+        return in_turn(index.keys(np.where(caps > 0, counts, 0)), caps, n), ground
 
     def _among(self, counts: Ints, near: Around) -> Ints:
         """The counts on hosts that the hints allow."""
@@ -283,11 +287,14 @@ class Claims:
         self._leave_group(hold)
         if self.capacity is Capacity.SHARED:
             self._debits[order] = hold
-        pairs, (rows, counts) = self._pairs(hold.needs), self._places(hold.claim)
-        if len(rows) == 1:
-            self._room.use(rows[0], pairs, counts[0])
-        elif rows:
-            self._room.use_many(np.array(rows, dtype=np.int64), pairs, np.array(counts, dtype=np.int64))
+        pairs, claim = self._pairs_of(hold), hold.claim
+        if len(claim.hosts) == 1:
+            row = self.columns.row(claim.hosts[0])
+            if row is not None:
+                self._room.use(row, pairs, claim.counts[0])
+            return
+        rows, counts = self._places(claim)
+        self._room.use_many(np.array(rows, dtype=np.int64), pairs, np.array(counts, dtype=np.int64))
 
     def cancel(self, order: str) -> bool:
         """The claim was never committed: its room is free again. False if it is not pending."""
@@ -296,7 +303,7 @@ class Claims:
         if hold is None:
             return False
         self._leave_group(hold)
-        pairs = self._pairs(hold.needs)
+        pairs = self._pairs_of(hold)
         for row, count in zip(*self._places(hold.claim), strict=True):
             self._room.let_go(row, pairs, count)
         return True
@@ -373,8 +380,13 @@ class Claims:
             for host, count in zip(hold.claim.hosts, hold.claim.counts, strict=True):
                 yield host, pairs, count
 
-    def _pairs(self, needs: Needs, columns: Columns | None = None) -> Pairs:
-        columns = columns or self.columns
+    def _pairs_of(self, hold: _Hold) -> Pairs:
+        if hold.layout != self._room.layout:
+            hold.pairs, hold.layout = self._pairs(hold.needs, self.columns), self._room.layout
+        return hold.pairs
+
+    @staticmethod
+    def _pairs(needs: Needs, columns: Columns) -> Pairs:
         found = [(columns.class_index(cls), need) for cls, need in needs]
         return tuple((index, need) for index, need in found if index is not None)
 
@@ -385,7 +397,7 @@ class Claims:
             if cls in self.ceiling:
                 amount = self.columns.offered_amount(cls)
                 index = self.columns.class_index(cls)
-                held = int(self._room.held[index].sum()) if index is not None else 0
+                held = self._room.held(index) if index is not None else 0
                 left = min(left, (min(self.ceiling[cls], amount.total) - amount.used - held) // need)
         return max(left, 0)
 

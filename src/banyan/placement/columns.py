@@ -191,10 +191,18 @@ class Columns:
 
     def use(self, row: int, index: int, by: int) -> None:
         """Adds `by` (may be negative) to what is promised of the class at `index` on one row."""
-        before = int(self.amounts[USED, index, row])
-        new = _cut(before + by)
-        self.amounts[USED, index, row] = new
-        self._totals[bool(self._offered[row])].resources[index][USED] += new - before
+        self.use_all(row, ((index, by),), 1)
+
+    def use_all(self, row: int, needs: Iterable[tuple[int, int]], count: int) -> None:
+        """Adds `count` times the needs, each (class index, amount), to what is promised on one row."""
+        # Through a view of the same bytes: each claim comes here, and one element of an array is slow to reach.
+        amounts = self.amounts.data
+        totals = self._totals[bool(self._offered[row])].resources
+        for index, need in needs:
+            before = amounts[USED, index, row]
+            new = _cut(before + need * count)
+            amounts[USED, index, row] = new
+            totals[index][USED] += new - before
         self._note(row)
 
     def use_many(self, rows: Ints, index: int, by: Ints) -> None:

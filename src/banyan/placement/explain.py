@@ -55,7 +55,7 @@ _TEXTS: Mapping[str, str] = {
 }
 _GROUNDS: Mapping[str, str] = {
     Ground.MOST_ROOM: "most room",
-    Ground.LEAST_ROOM: "least room that suffices",
+    Ground.LEAST_ROOM: "the fullest that suffices",
     Ground.WITH_GROUP: "with its server group",
     Ground.AWAY_FROM_GROUP: "away from its server group",
     Ground.NAMED: "named by a hint",

@@ -131,7 +131,7 @@ def left_out(room: Room, ask: Ask, near: Around, members: Mapping[str, int]) -> 
     for cls, need in ask.shape.needs:
         index = columns.class_index(cls)
         if index is not None:
-            leave(f"{Reason.FULL}:{cls}", room.free[index, :count] < need)
+            leave(f"{Reason.FULL}:{cls}", room.free()[index, :count] < need)
     if near.same is not None:
         leave(Reason.NOT_NAMED, ~_rows(room, near.same, count))
     if near.different:

@@ -18,7 +18,7 @@ from banyan.core.order import Policy
 from banyan.placement.columns import Ints
 from banyan.placement.filters import Ask
 from banyan.placement.room import FREE, Pairs, Room
-from banyan.placement.score import COUNT_SHIFT, END, MAX_COUNT, ONE, ROW_MASK, keys
+from banyan.placement.score import COUNT_SHIFT, END, MAX_COUNT, ONE, ROW_MASK, spread_keys
 
 NEAR: Final = 512
 # Changed hosts beyond which one pass over all is cheaper than looking at each.
@@ -33,7 +33,7 @@ class Index:
         self.pairs: Pairs | None = None
         self._room = room
         self._spread = ask.policy is Policy.SPREAD
-        # Spreading, only more room makes a host better; packing, less of it does, and so does the first of it.
+        # Spreading, only more room makes a host better; packing, less of it does, or the first of it.
         self._log = room.freed if self._spread else room.changed
         self._layout = 0
         self._cursor = 0
@@ -78,22 +78,33 @@ class Index:
         return found
 
     def took(self, entry: int) -> None:
-        """One guest of this ask went to the best host: what its entry was is now one less."""
+        """One guest of this ask is held on the best host, whose entry that was."""
         heap = self._heap
-        if not heap or heap[0] != entry or entry >> COUNT_SHIFT == (0 if self._spread else MAX_COUNT):
-            return  # at the largest count an entry does not tell how many there are
+        if not heap or heap[0] != entry:
+            return
         if self._spread:
+            # One less fits. At the largest count an entry does not tell how many there are, and stays.
             after = entry + ONE
+            if entry < ONE:
+                return
             if after < self._floor and after >> COUNT_SHIFT < MAX_COUNT:
                 heapreplace(heap, after)
             else:
                 heappop(heap)
-        elif entry >> COUNT_SHIFT > 1:
-            heap[0] = entry - ONE
-        else:
+            return
+        # It is fuller, so it stays the best while it takes another.
+        after = self.key(entry & ROW_MASK)
+        if after == END:
             heappop(heap)
-        if not self._spread and self._cursor == self._log.position - 1:
+        else:
+            heap[0] = after
+        if self._cursor == self._log.position - 1:
             self._cursor += 1
+
+    def count(self, row: int) -> int:
+        """How many guests fit on one host that takes any; at most MAX_COUNT."""
+        free = self._room.row(row)
+        return min([MAX_COUNT, *(free[FREE + index] // need for index, need in self.pairs or ())])
 
     def follow(self) -> None:
         """Brings `key` and `pairs` up to date with the room."""
@@ -109,20 +120,28 @@ class Index:
         if not self.pairs:
             return np.zeros(number, dtype=np.int64)
         least: Ints | None = None
+        free = room.free()
         for index, need in self.pairs:
-            quotient = room.free[index, :number] // need
+            quotient = free[index, :number] // need
             least = quotient if least is None else np.minimum(least, quotient, out=least)
         assert least is not None
         np.clip(least, 0, MAX_COUNT, out=least)
         least *= np.frombuffer(self._admitted, dtype=np.int8)[room.kinds[:number]]
         return least
 
-    def _keys(self) -> Ints:
-        counts = self.counts()
-        return keys(counts, self._room.ties[: counts.shape[0]], self.ask.policy)
+    def keys(self, counts: Ints, taken: Ints | None = None) -> Ints:
+        """Keys of all hosts for `counts` as given by `counts`, or fewer where some may not be used; END elsewhere.
+
+        With `taken`: as if so many of these guests were on them already; a host that is then full is END.
+        """
+        room = self._room
+        left = counts if taken is None else counts - taken
+        if self._spread:
+            return spread_keys(left, room.ties[: left.shape[0]])
+        return np.where(left > 0, room.pack_keys(taken, self.pairs or ()), END)
 
     def _best_of_all(self, without: Collection[int]) -> int:
-        found = self._keys()
+        found = self.keys(self.counts())
         found[[row for row in without if row < found.shape[0]]] = END
         return int(found.min(initial=END))
 
@@ -169,7 +188,7 @@ class Index:
     def _fill(self) -> None:
         """The nearest from all hosts."""
         self._cursor = self._log.position
-        found = self._keys()
+        found = self.keys(self.counts())
         found = found[found != END]
         self._floor = END
         if found.shape[0] > NEAR:
@@ -189,39 +208,35 @@ def _key(room: Room, pairs: Pairs, admitted: bytearray, spread: bool) -> Callabl
 
     Nearly all flavors need vCPU, memory and disk, so three classes are written out.
     """
-    rows, make = room.rows, room.row
-    top, sign = (MAX_COUNT, -1) if spread else (0, 1)
-    if len(pairs) == 3:
-        (one, one_need), (two, two_need), (three, three_need) = ((FREE + index, need) for index, need in pairs)
-
-        def key_of_three(number: int) -> int:
-            row = rows[number] or make(number)
-            if not admitted[row[0]]:
-                return END
-            least = row[one] // one_need
-            other = row[two] // two_need
-            if other < least:
-                least = other
-            other = row[three] // three_need
-            if other < least:
-                least = other
-            if least < 1:
-                return END
-            return top + sign * (least if least < MAX_COUNT else MAX_COUNT) << COUNT_SHIFT | row[1]
-
-        return key_of_three
-
+    rows, make, packed, pack = room.rows, room.row, room.packed, room.pack_key
     needs = [(FREE + index, need) for index, need in pairs]
+    if len(needs) < 3:
+        needs += [needs[0]] * (3 - len(needs))
+    (one, one_need), (two, two_need), (three, three_need), *more = needs
 
-    def key(number: int) -> int:
+    def spread_key(number: int) -> int:
         row = rows[number] or make(number)
         if not admitted[row[0]]:
             return END
-        least = MAX_COUNT
-        for index, need in needs:
-            count = row[index] // need
-            if count < least:
-                least = count
-        return top + sign * least << COUNT_SHIFT | row[1] if least > 0 else END
+        least = row[one] // one_need
+        other = row[two] // two_need
+        if other < least:
+            least = other
+        other = row[three] // three_need
+        if other < least:
+            least = other
+        if more:
+            least = min(least, *(row[index] // need for index, need in more))
+        if least < 1:
+            return END
+        return MAX_COUNT - (least if least < MAX_COUNT else MAX_COUNT) << COUNT_SHIFT | row[1]
 
-    return key
+    def pack_key(number: int) -> int:
+        row = rows[number] or make(number)
+        if not admitted[row[0]] or row[one] < one_need or row[two] < two_need or row[three] < three_need:
+            return END
+        if more and any(row[index] < need for index, need in more):
+            return END
+        return packed[number] or pack(number)
+
+    return spread_key if spread else pack_key

@@ -2,7 +2,8 @@
 
 Stands beside the columns and follows their change log; there is no second counter: all of it can be
 made again from the columns and the holds (`lay_out`). Arrays are for passes over all hosts; plain Python
-reads one host ten times faster from `rows`, tuples that are made of the arrays when they are asked for.
+reads and changes one host ten times faster in `rows`, tuples from which the arrays are brought up to date
+before they are used.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from banyan.placement.columns import TOTAL, USED, Columns, Ints, Place
-from banyan.placement.score import tie, ties
+from banyan.placement.score import COUNT_SHIFT, MAX_COUNT, tie, ties
 
 # A log longer than this is forgotten; who was behind looks at all hosts, which costs less than so many one by one.
 MAX_LOG: Final = 4_096
@@ -24,6 +25,8 @@ _MANY: Final = 512
 Pairs = tuple[tuple[int, int], ...]  # (class index, need)
 Row = tuple[int, ...]  # kind, tie, then what is free per class
 FREE: Final = 2  # where in a Row the first class stands
+# A host's free share of each class, in parts of so many, added up; 64 classes leave it within 23 bits.
+WHOLE: Final = 1 << 16
 
 
 class Log:
@@ -61,25 +64,30 @@ class Log:
 
 
 class Room:
-    """`free`, `held` have shape (classes, capacity), `kinds` and `ties` (capacity,), rows as in the columns.
+    """`kinds` and `ties` have shape (capacity,), rows as in the columns; so have the arrays of `free`.
 
-    A *kind* is a distinct pair of traits and place; kind 0 is a host that takes nothing now. `free` may
+    A *kind* is a distinct pair of traits and place; kind 0 is a host that takes nothing now. What is free may
     be negative on a host that was promised more than it has now. `changed` logs rows with more or less
-    free, `freed` only those where more may have become free; a row that opens is in both. `layout` rises
-    when arrays and `rows` were replaced: take them anew. A row that is None is made by `row`.
+    free, `freed` only those where more may have become free; a row that opens is in both. `layout` rises when
+    arrays and `rows` were replaced: take them anew. A row that is None is made by `row`, an entry of `packed`
+    that is None by `pack_key`.
     """
 
     def __init__(self, columns: Columns, seed: int) -> None:
         self.layout = 0
         self.freed = Log()
         self.changed = Log()
-        self.free: Ints
-        self.held: Ints
         self.kinds: NDArray[np.int32]
         self.ties: Ints
         self.rows: list[Row | None] = []
+        self.packed: list[int | None] = []
+        self._free: Ints
+        self._base: Ints  # total less used, as the columns were seen last: what is not free of it is held
         self._free_views: list[memoryview] = []
-        self._held_views: list[memoryview] = []
+        self._base_views: list[memoryview] = []
+        self._newer: list[int] = []  # rows whose tuple is newer than the array
+        self._score: Ints | None = None
+        self._unscored: list[int] = []
         self._seed = seed
         self._kinds: list[tuple[frozenset[str], Place]] = [(frozenset(), Place())]
         self._kind: dict[tuple[frozenset[str], Place], int] = {}
@@ -95,12 +103,79 @@ class Room:
     def kind_count(self) -> int:
         return len(self._kinds)
 
+    # --- reading --------------------------------------------------------------------------------
+
     def row(self, number: int) -> Row:
         made = self.rows[number]
         if made is None:
             free = [view[number] for view in self._free_views]
             made = self.rows[number] = (int(self.kinds[number]), int(self.ties[number]), *free)
         return made
+
+    def pack_key(self, number: int) -> int:
+        """The key of a host when packing, if it takes a guest at all: the smaller the share that is free, the better.
+
+        A class of which nothing is used counts as well, so that hosts with a rare one are filled last.
+        """
+        known = self.packed[number]
+        if known is None:
+            row, totals, score = self.row(number), self.columns.amounts.data, 0
+            for index, free in enumerate(row[FREE:]):
+                if free > 0:
+                    score += free * WHOLE // totals[TOTAL, index, number]
+            known = self.packed[number] = min(score, MAX_COUNT) << COUNT_SHIFT | row[1]
+        return known
+
+    def free(self) -> Ints:
+        """What is free, shape (classes, capacity). Not to be changed."""
+        if self._newer:
+            for row in set(self._newer):
+                made = self.rows[row]
+                if made is not None:
+                    for view, amount in zip(self._free_views, made[FREE:], strict=True):
+                        view[row] = amount
+            self._rescore(self._newer)
+            self._newer.clear()
+        return self._free
+
+    def pack_keys(self, less: Ints | None = None, pairs: Pairs = ()) -> Ints:
+        """`pack_key` of all hosts, if `less` more guests of those needs were on them; shape (hosts,)."""
+        count = len(self.columns)
+        free = self.free()[:, :count]
+        if less is not None:
+            free = free.copy()
+            for index, need in pairs:
+                free[index] -= need * less
+            score = self._scores(free, np.arange(count))
+        else:
+            if self._score is None or self._score.shape[0] != count or len(self._unscored) > count // 4:
+                self._score = self._scores(free, np.arange(count))
+            elif self._unscored:
+                rows = np.unique(np.array(self._unscored))
+                rows = rows[rows < count]
+                self._score[rows] = self._scores(free[:, rows], rows)
+            self._unscored.clear()
+            score = self._score
+        keys: Ints = score << COUNT_SHIFT | self.ties[:count]
+        return keys
+
+    def _scores(self, free: Ints, rows: NDArray[np.intp]) -> Ints:
+        """Of these rows, which have that free: the shares that are free, added up."""
+        totals = np.maximum(self.columns.amounts[TOTAL][:, rows], 1)
+        score: Ints = np.minimum((np.maximum(free, 0) * WHOLE // totals).sum(axis=0), MAX_COUNT)
+        return score
+
+    def _rescore(self, rows: list[int]) -> None:
+        """The scores of these rows are old. Who never packs keeps none."""
+        if self._score is not None:
+            self._unscored += rows
+            if len(self._unscored) > len(self.rows):
+                self._score = None
+                self._unscored.clear()
+
+    def held(self, index: int) -> int:
+        """How much of a class pending claims hold on all hosts."""
+        return int((self._base[index] - self.free()[index]).sum())
 
     # --- following the columns ------------------------------------------------------------------
 
@@ -110,8 +185,9 @@ class Room:
         if columns.position == self._seen:
             return False
         rows = columns.changes(self._seen)
-        if rows is None or len(rows) > _MANY or columns.amounts.shape[1:] != self.free.shape:
+        if rows is None or len(rows) > _MANY or columns.amounts.shape[1:] != self._free.shape:
             return True
+        self.free()
         if not all(self._renew(row) for row in rows):
             return True
         self._seen = columns.position
@@ -128,28 +204,32 @@ class Room:
             self.ties = np.zeros(capacity, dtype=np.int64)
             self.ties[:count] = ties(ids, self._seed)
             self._ids = ids
-        self.held = np.zeros((len(columns.classes), capacity), dtype=np.int64)
+        self._base = columns.amounts[TOTAL] - columns.amounts[USED]
+        self._free = self._base.copy()
         for host, pairs, number in holds:
             row = columns.row(host)
             if row is not None:
                 for index, need in pairs:
-                    self.held[index, row] += need * number
-        self.free = columns.amounts[TOTAL] - columns.amounts[USED] - self.held
+                    self._free[index, row] -= need * number
         self.kinds = self._all_kinds(count)
-        self.rows = [None] * capacity
-        self._free_views = [row.data for row in self.free]
-        self._held_views = [row.data for row in self.held]
+        self.rows, self.packed = [None] * capacity, [None] * capacity
+        self._newer.clear()
+        self._score = None
+        self._unscored.clear()
+        self._free_views = [row.data for row in self._free]
+        self._base_views = [row.data for row in self._base]
         self.layout += 1
         self._seen = columns.position
 
     def _renew(self, row: int) -> bool:
-        """One row from the columns; False if another host with holds stands, or stood, there."""
+        """One row from the columns; False if a host with holds stood there, and is there no more."""
         columns = self.columns
         gone = row >= len(columns)
         known = self._ids[row] if row < len(self._ids) else ""
         id = "" if gone else columns.id(row)
+        held = [base[row] - free[row] for base, free in zip(self._base_views, self._free_views, strict=True)]
         if id != known:
-            if self.held.any():
+            if any(held):
                 return False
             if gone:
                 # Rows leave at the end only, and changes are told in rising order: the first tells of all.
@@ -162,13 +242,15 @@ class Room:
         kind = 0
         if columns.open[row]:
             kind = self._kind_of(int(columns.trait_sets[row]), int(columns.stands[row]))
-        free = (columns.amounts[TOTAL, :, row] - columns.amounts[USED, :, row] - self.held[:, row]).tolist()
         more = kind != self.kinds[row] or id != known
-        for view, new in zip(self._free_views, free, strict=True):
-            more = more or new > view[row]
-            view[row] = new
+        amounts = columns.amounts.data
+        for index, kept in enumerate(held):
+            base = amounts[TOTAL, index, row] - amounts[USED, index, row]
+            more = more or base - kept > self._free_views[index][row]
+            self._base_views[index][row], self._free_views[index][row] = base, base - kept
         self.kinds[row] = kind
-        self.rows[row] = None
+        self.rows[row] = self.packed[row] = None
+        self._rescore([row])
         self.changed.note(row)
         if more:
             self.freed.note(row)
@@ -195,41 +277,41 @@ class Room:
     # --- holding --------------------------------------------------------------------------------
 
     def hold(self, row: int, pairs: Pairs, count: int) -> None:
+        self._shift(row, pairs, -count)
+
+    def let_go(self, row: int, pairs: Pairs, count: int) -> None:
+        self._shift(row, pairs, count)
+        self.freed.note(row)
+
+    def _shift(self, row: int, pairs: Pairs, count: int) -> None:
+        made = list(self.rows[row] or self.row(row))
         for index, need in pairs:
-            amount = need * count
-            self._free_views[index][row] -= amount
-            self._held_views[index][row] += amount
-        self.rows[row] = None
+            made[FREE + index] += need * count
+        self.rows[row] = tuple(made)
+        self.packed[row] = None
+        self._newer.append(row)
         self.changed.note(row)
 
     def hold_many(self, rows: NDArray[np.intp], pairs: Pairs, counts: Ints) -> None:
         """As `hold`, for distinct rows at once."""
+        free = self.free()
         for index, need in pairs:
-            self.free[index, rows] -= need * counts
-            self.held[index, rows] += need * counts
+            free[index, rows] -= need * counts
         changed = rows.tolist()
         for row in changed:
-            self.rows[row] = None
+            self.rows[row] = self.packed[row] = None
+        self._rescore(changed)
         self.changed.note_all(changed)
-
-    def let_go(self, row: int, pairs: Pairs, count: int) -> None:
-        for index, need in pairs:
-            amount = need * count
-            self._free_views[index][row] += amount
-            self._held_views[index][row] -= amount
-        self.rows[row] = None
-        self.changed.note(row)
-        self.freed.note(row)
 
     def use(self, row: int, pairs: Pairs, count: int) -> None:
         """What was held is used from now on: in the columns, with nothing more or less free."""
         for index, need in pairs:
-            self._held_views[index][row] -= need * count
-            self.columns.use(row, index, need * count)
+            self._base_views[index][row] -= need * count
+        self.columns.use_all(row, pairs, count)
         self._seen = self.columns.position
 
     def use_many(self, rows: Ints, pairs: Pairs, counts: Ints) -> None:
         for index, need in pairs:
-            self.held[index, rows] -= need * counts
+            self._base[index, rows] -= need * counts
             self.columns.use_many(rows, index, need * counts)
         self._seen = self.columns.position

@@ -1,21 +1,21 @@
 """Which host first, and how many guests where: scores of one host as a number, fills of all hosts at once.
 
 A *key* orders hosts for one ask, smallest first: 23 bits of how well it suits, 20 bits of a seeded tie,
-20 bits of the row, so that no two are equal and a key names its host. A *fill* says how many of n
-identical guests each host gets; it is what n single choices in a row would have given (property-tested),
-in a few passes over arrays, whatever n is. Nothing here knows what a host is.
+20 bits of the row, so that no two are equal and a key names its host. Spreading, a host suits by how many
+guests of the shape would fit; packing, by how small a share of it is free (placement/room.py). A *fill* says
+how many of n identical guests each host gets; it is what n single choices in a row would have given
+(property-tested), in a few passes over arrays, whatever n is. Nothing here knows what a host is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from banyan.core.order import Policy
 from banyan.placement.columns import Ints
 
 ROW_BITS: Final = 20
@@ -45,21 +45,19 @@ def ties(ids: Sequence[str], seed: int) -> Ints:
     return mixed.astype(np.int64) << ROW_BITS | np.arange(len(ids), dtype=np.int64)
 
 
-def keys(counts: Ints, ties: Ints, policy: Policy) -> Ints:
+def spread_keys(counts: Ints, ties: Ints) -> Ints:
     """Keys of rows by how many guests would fit (at most MAX_COUNT); END where none does."""
-    worth = counts if policy is Policy.PACK else MAX_COUNT - counts
-    return np.where(counts > 0, worth << COUNT_SHIFT | ties, END)
+    return np.where(counts > 0, MAX_COUNT - counts << COUNT_SHIFT | ties, END)
 
 
-def key_count(key: int, policy: Policy) -> int:
-    """The count in a key that is not END."""
-    worth = key >> COUNT_SHIFT
-    return worth if policy is Policy.PACK else MAX_COUNT - worth
+def spread_count(key: int) -> int:
+    """The count in a key of `spread_keys` that is not END."""
+    return MAX_COUNT - (key >> COUNT_SHIFT)
 
 
 # --- fills --------------------------------------------------------------------------------------
-# All take `counts` (what fits), `caps` (the most that a host may get of these), `ties`, arrays of one
-# shape, indexed by row, and n. They give an array of that shape: its sum is n, or all that is possible if that is less.
+# All take arrays of one shape, indexed by row, such as `counts` (what fits) and `caps` (the most that a host may get of
+# that), and n. They give an array of that shape: its sum is n, or all that is possible if that is less.
 
 
 def spread(counts: Ints, caps: Ints, ties: Ints, n: int) -> Ints:
@@ -90,13 +88,9 @@ def spread(counts: Ints, caps: Ints, ties: Ints, n: int) -> Ints:
     return taken
 
 
-def pack(counts: Ints, caps: Ints, ties: Ints, n: int) -> Ints:
-    """The fullest that still take one first, each as far as it goes."""
-    return in_turn(keys(np.where(caps > 0, counts, 0), ties, Policy.PACK), np.minimum(counts, caps), n)
-
-
 def in_turn(keys: Ints, caps: Ints, n: int) -> Ints:
-    """By rising key, each as far as it goes; hosts whose key is END get none."""
+    """By rising key, each as far as it goes; hosts whose key is END get none. So one packs: who gets a guest gets
+    a better key."""
     taken = np.zeros_like(caps)
     if n < 1:
         return taken
@@ -113,8 +107,11 @@ def in_turn(keys: Ints, caps: Ints, n: int) -> Ints:
     return taken
 
 
-def apart(counts: Ints, members: Ints, ties: Ints, policy: Policy, n: int) -> Ints:
-    """Where fewest `members` of a group are first, so that the group ends as even as there is room."""
+def apart(counts: Ints, members: Ints, keys_after: Callable[[Ints], Ints], n: int) -> Ints:
+    """Where fewest `members` of a group are first, so that the group ends as even as there is room.
+
+    `keys_after`: the keys that hosts would have with so many of these guests on each.
+    """
     if n >= int(counts.sum()):
         return counts.copy()
 
@@ -130,20 +127,18 @@ def apart(counts: Ints, members: Ints, ties: Ints, policy: Policy, n: int) -> In
             high = middle
     taken = up_to(low)
     left = n - int(taken.sum())
-    able = np.flatnonzero(up_to(high) > taken)
-    _one_more(taken, able, keys(counts - taken, ties, policy), left)
+    if left:
+        _one_more(taken, np.flatnonzero(up_to(high) > taken), keys_after(taken), left)
     return taken
 
 
-def together(counts: Ints, members: Ints, ties: Ints, policy: Policy, n: int) -> Ints:
+def together(counts: Ints, members: Ints, keys: Ints, n: int) -> Ints:
     """Where most `members` of a group are first, each host as far as it goes."""
     taken = np.zeros_like(counts)
-    order = keys(counts, ties, policy)
     # Hosts with members are few; all others follow by their keys alone.
     for level in sorted(set(members[members > 0].tolist()), reverse=True):
-        here = members == level
-        taken += in_turn(np.where(here, order, END), counts, n - int(taken.sum()))
-    return taken + in_turn(np.where(members > 0, END, order), counts, n - int(taken.sum()))
+        taken += in_turn(np.where(members == level, keys, END), counts, n - int(taken.sum()))
+    return taken + in_turn(np.where(members > 0, END, keys), counts, n - int(taken.sum()))
 
 
 def _one_more(taken: Ints, able: NDArray[np.intp], order: Ints, n: int) -> None:

@@ -41,6 +41,13 @@ class Paper:
             return 0
         return max(0, min(self.free(id, cls) // need for cls, need in ask.shape.needs))
 
+    def share(self, id: str) -> int:
+        """Of each class the share that is free, in parts of 65,536; added up."""
+        amounts = self.hosts[id].amounts
+        return sum(
+            max(0, self.free(id, cls)) * 65_536 // amount.total for cls, amount in amounts.items() if amount.total
+        )
+
     def best(self, ask: Ask, near: Around = NOBODY, members: Mapping[str, int] | None = None) -> str | None:
         """Where one more guest goes. `members`: of its group by host."""
         members = members or {}
@@ -61,7 +68,7 @@ class Paper:
         def rank(id: str) -> tuple[int, int, int]:
             count = self.fits(ask, id)
             lower = tie(id, 0, self.seed)
-            return soft * members.get(id, 0), count if ask.policy is Policy.PACK else -count, lower
+            return soft * members.get(id, 0), self.share(id) if ask.policy is Policy.PACK else -count, lower
 
         return min(able, key=rank, default=None)
 

@@ -159,7 +159,7 @@ class World:
                 number = columns.class_index(cls)
                 assert number is not None
                 assert columns.amounts[:, number, row].tolist() == [amount.physical, amount.total, amount.used]
-                assert self.claims._room.free[number, row] == self.paper.free(id, cls)
+                assert self.claims._room.free()[number, row] == self.paper.free(id, cls)
         assert {order: claim.count for order, claim in self.claims.pending.items()} == {
             order: sum(spots.values()) for order, (spots, _) in self.paper.pending.items()
         }

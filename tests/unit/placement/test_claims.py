@@ -34,15 +34,22 @@ def places(got: Claim | Refusal) -> dict[str, int]:
     return dict(zip(got.hosts, got.counts, strict=True))
 
 
-def test_spread_goes_where_most_fits_and_pack_where_least_does() -> None:
-    rack = [host(1, 4), host(2, 9), host(3, 2), host(4, 7)]
+def test_spread_goes_where_most_fits_and_pack_to_the_fullest_that_suffices() -> None:
+    rack = [host(1, 4, 2), host(2, 9), host(3, 20, 15), host(4, 8, 7)]
     assert places(claims(*rack).claim("o", SPREAD)) == {"h2": 1}
-    assert places(claims(*rack).claim("o", PACK)) == {"h3": 1}
-    assert places(claims(*rack).claim("o", SPREAD, 1, 6)) == {"h2": 4, "h4": 2}
-    assert places(claims(*rack).claim("o", PACK, 1, 8)) == {"h3": 2, "h1": 4, "h4": 2}
-    got = claims(*rack).claim("o", PACK, 1, 8)
-    assert isinstance(got, Claim) and (got.ground, got.count) == (Ground.LEAST_ROOM, 8)
-    assert dict(zip(got.hosts, got.fits, strict=True)) == {"h3": 2, "h1": 4, "h4": 7}
+    assert places(claims(*rack).claim("o", PACK)) == {"h4": 1}
+    assert places(claims(*rack).claim("o", SPREAD, 1, 6)) == {"h2": 5, "h3": 1}
+    assert places(claims(*rack).claim("o", PACK, 1, 9)) == {"h4": 1, "h3": 5, "h1": 2, "h2": 1}
+    got = claims(*rack).claim("o", PACK, 1, 9)
+    assert isinstance(got, Claim) and (got.ground, got.count) == (Ground.LEAST_ROOM, 9)
+    assert dict(zip(got.hosts, got.fits, strict=True)) == {"h4": 1, "h3": 5, "h1": 2, "h2": 9}
+
+
+def test_packing_leaves_hosts_with_something_rare_for_last() -> None:
+    gpu = ResourceClass("custom_gpu")
+    rack = [host(1, 8), Host("g", "g", {VCPU: Amount(8, 8, 7), gpu: Amount(4, 4)})]
+    assert places(claims(*rack).claim("o", PACK)) == {"h1": 1}
+    assert places(claims(*rack).claim("o", Ask(shape({gpu: 1, VCPU: 1}), Policy.PACK))) == {"g": 1}
 
 
 @pytest.mark.parametrize("policy", Policy)
@@ -59,7 +66,7 @@ def test_one_by_one_and_at_once_agree_on_a_thousand_hosts(policy: Policy) -> Non
 
 def test_a_host_whose_first_room_comes_late_is_found_when_packing() -> None:
     """Packing, more room is worse, except where there was none: such a host was once overlooked."""
-    rack = claims(host(1, 9), host(2, 2, used=2))
+    rack = claims(host(1, 9), host(2, 9, used=9))
     assert places(rack.claim("a", PACK)) == {"h1": 1}
     rack.release("h2", {VCPU: 1})
     assert places(rack.claim("b", PACK)) == {"h2": 1}
@@ -226,7 +233,7 @@ def test_a_group_kept_together_stays_on_its_host() -> None:
 
 
 def test_a_new_group_kept_together_gets_a_host_that_takes_all_of_it() -> None:
-    rack = claims(host(1, 2), host(2, 5), host(3, 9))
+    rack = claims(host(1, 20, 18), host(2, 10, 5), host(3, 9))
     near = Around("g", GroupPolicy.AFFINITY)
     assert places(rack.claim("a", PACK, 5, 5, near)) == {"h2": 5}
     assert rack.claim("b", PACK, 10, 10, Around("other", GroupPolicy.AFFINITY)).fits == 9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from banyan.api import keystone
+from banyan.api import keystone, nova
 from banyan.api.openstack.service import Service
 
-SERVICES: tuple[Service, ...] = (keystone.SERVICE,)
+SERVICES: tuple[Service, ...] = (keystone.SERVICE, nova.SERVICE)

@@ -20,6 +20,7 @@ from banyan.core.digest import MAX_NAME, MAX_SHAPES
 from banyan.core.errors import BadInput
 from banyan.core.ids import check_label, check_name
 from banyan.core.ports import RackSpec
+from banyan.core.quota import DEFAULTS, MAX_LIMIT, Limits, Quota
 from banyan.core.resources import ResourceClass, Shape
 from banyan.core.share import Share
 from banyan.core.time import Terms
@@ -27,6 +28,7 @@ from banyan.core.zone import Mode
 from banyan.placement.shapes import countable
 from banyan.trust.keys import FINGERPRINT_SIZE
 from banyan.trust.tokens import MAX_ADDRESSES
+from banyan.zone.compute.flavors import FIRST
 from banyan.zone.settings import ZoneSettings
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -92,6 +94,55 @@ class IdentityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     enabled: bool = True
     token_life: Annotated[float, msgspec.Meta(ge=60, le=604_800)] = 3_600.0
     region: Annotated[str, msgspec.Meta(min_length=1, max_length=255)] = "RegionOne"
+
+
+class FirstFlavor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One flavor of a new zone: what a server of it gets. Sizes in MiB and GiB."""
+
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+    vcpus: Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
+    memory_mib: Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
+    disk_gib: Annotated[int, msgspec.Meta(ge=0, le=MAX_LIMIT)] = 0
+
+
+Most = Annotated[int, msgspec.Meta(ge=-1, le=MAX_LIMIT)]
+
+
+class QuotaTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What every project may have that was given no limits of its own; -1 is no limit. `ram` in MiB. `key_pairs` are
+    per user, `metadata_items` per server, `server_group_members` per group.
+    """
+
+    instances: Most = DEFAULTS[Quota.SERVERS]
+    cores: Most = DEFAULTS[Quota.VCPU]
+    ram: Most = DEFAULTS[Quota.MEMORY_MIB]
+    metadata_items: Most = DEFAULTS[Quota.METADATA_ITEMS]
+    key_pairs: Most = DEFAULTS[Quota.KEY_PAIRS]
+    server_groups: Most = DEFAULTS[Quota.SERVER_GROUPS]
+    server_group_members: Most = DEFAULTS[Quota.GROUP_MEMBERS]
+
+    def limits(self) -> Limits:
+        return {
+            Quota.SERVERS: self.instances,
+            Quota.VCPU: self.cores,
+            Quota.MEMORY_MIB: self.ram,
+            Quota.METADATA_ITEMS: self.metadata_items,
+            Quota.KEY_PAIRS: self.key_pairs,
+            Quota.SERVER_GROUPS: self.server_groups,
+            Quota.GROUP_MEMBERS: self.server_group_members,
+        }
+
+
+class ComputeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Servers, where this zone is their entry. `flavors`: those that a zone begins with; once it has any, people make
+    and delete them, and this is not looked at. `quota`: limits of every project.
+    """
+
+    flavors: tuple[FirstFlavor, ...] = tuple(
+        FirstFlavor(one.id, one.name, one.vcpu, one.memory_mib, one.disk_gib) for one in FIRST
+    )
+    quota: QuotaTable = QuotaTable()
 
 
 class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -160,6 +211,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     zone: ZoneTable = ZoneTable()
     api: ApiTable = ApiTable()
     identity: IdentityTable = IdentityTable()
+    compute: ComputeTable = ComputeTable()
     link: LinkTable = LinkTable()
     terms: TermsTable = TermsTable()
     scan: ScanTable = ScanTable()

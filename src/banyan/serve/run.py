@@ -37,6 +37,7 @@ from banyan.serve.api_certificate import NAME as API_CERTIFICATE
 from banyan.serve.api_certificate import api_context
 from banyan.serve.assemble import Adapters, Assembled, assemble
 from banyan.serve.clock import SystemClock, SystemIds
+from banyan.serve.compute import open_compute
 from banyan.serve.config import Settings, credentials_folder
 from banyan.serve.first_admin import NAME as PASSWORD_FILE
 from banyan.serve.first_admin import first_password
@@ -139,7 +140,8 @@ async def _offer(settings: Settings, built: Assembled, api: Api, stack: AsyncExi
     if await identity.start(lambda: first_password(settings.folder, zone.ids)):
         log.info("first administrator made", kept_in=str(settings.folder / PASSWORD_FILE))
     face = Face(settings.public_url(), _reachable(settings), wanted.region)
-    api.offer(SERVICES, identity.gate, Surfaces(identity=identity), face)
+    compute = await open_compute(settings.compute, built)
+    api.offer(SERVICES, identity.gate, Surfaces(identity=identity, compute=compute), face)
 
 
 def _reachable(settings: Settings) -> str:

@@ -84,3 +84,9 @@ class Unreachable(BanyanError):
 class Broken(BanyanError):
     status = 500
     exit_status = 1
+
+
+def error_of(status: int, code: str, text: str) -> BanyanError:
+    """The error that another zone told of, by its status; Unreachable for one that says nothing about the request."""
+    kinds: dict[int, type[BanyanError]] = {400: BadInput, 403: Refused, 404: NotFound, 409: Conflict}
+    return kinds.get(status, Unreachable)(code, text)

@@ -389,11 +389,13 @@ class Made(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Created(msgspec.Struct, frozen=True, array_like=True):
-    """The answer to an order that has its places. The first server made is the first. `again`: it was asked before."""
+    """The answer to an order that has its places. The first server made is the first. `again`: it was asked before.
+    `levels`: what each zone with a part in it left out and chose, the topmost first."""
 
     order: str
     made: tuple[Made, ...]
     again: bool = False
+    levels: tuple[Level, ...] = ()
 
 
 class OrderState(StrEnum):
@@ -406,7 +408,8 @@ class OrderState(StrEnum):
 
 
 class StoredOrder(msgspec.Struct, frozen=True, array_like=True):
-    """A leaf's row of one order. `digest`: of its arguments (core.order.arguments_digest); `level`: why there."""
+    """A leaf's row of one order. `digest`: of its arguments (core.order.arguments_digest); `level`: why there; `above`:
+    what the zones said through which it came, the topmost first."""
 
     id: str
     state: OrderState
@@ -416,6 +419,7 @@ class StoredOrder(msgspec.Struct, frozen=True, array_like=True):
     digest: bytes = b""
     placed: tuple[Placed, ...] = ()
     level: Level | None = None
+    above: tuple[Level, ...] = ()
 
 
 class Level(msgspec.Struct, frozen=True, array_like=True):

@@ -268,6 +268,11 @@ class Candidates:
         self._owes(key)
         self.debits.included(key, below)
 
+    def settled(self, key: Key) -> None:
+        """A new digest of the member: it holds what the member had answered for before it came."""
+        self._owes(key)
+        self.debits.settle(key)
+
     def relinked(self, key: Key) -> None:
         """The member's link is a new one: what was sent before is in its next digest, or was lost."""
         self._owes(key)
@@ -337,6 +342,15 @@ class Candidates:
                 room.values[row] = fits
                 (room.estimated.discard if exact else room.estimated.add)(row)
         return room.values
+
+    def said(self, shape: Shape) -> Ints:
+        """As `room`, by the members' own word alone: some of what they owe may be in it already."""
+        values = self.room(shape).copy()
+        for key in self.debits.owing():
+            row = self._rows.get(key)
+            if row is not None:
+                values[row] = room_of(self._counters(key), shape)[0]
+        return values
 
     def _mask(self, want: Want) -> _Mask:
         mask = self._masks.get(want)

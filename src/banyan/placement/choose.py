@@ -83,8 +83,9 @@ class Sharing:
     """One order at one zone, from the first shares to the last answer.
 
     `members`: guests of the order's group in each member. `only`: members that its hints name, None
-    for any. Call `next` and send what it gives; tell `placed`, `refused` or `undecided` of each share, and
-    call it again; when it gives nothing and nothing is `waiting`, the order is decided here.
+    for any. `whole`: one member takes all of it, or as many as are needed at least. Call `next` and send
+    what it gives; tell `placed`, `refused` or `undecided` of each share, and call it again; when it gives
+    nothing and nothing is `waiting`, the order is decided here.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Sharing:
         chance: Chance,
         members: Mapping[Key, int] | None = None,
         only: frozenset[Key] | None = None,
+        whole: bool = False,
     ) -> None:
         self.placements: dict[Key, int] = {}
         self.waiting: dict[Key, Share] = {}
@@ -102,6 +104,8 @@ class Sharing:
         self._chance = chance
         self._members = {key: n for key, n in (members or {}).items() if n > 0}
         self._only = only
+        self._whole = whole
+        self._debits = True
         self._want = want(order)
         self._out: dict[Key, Refusal | None] = {}
         self._asked: dict[Key, int] = {}
@@ -144,9 +148,15 @@ class Sharing:
         self._tries += len(result)
         return tuple(result)
 
+    def disregard_debits(self) -> None:
+        """From now on members are believed as they are: what they owe answers for may be in their digests already, and
+        nobody is told that there is no room before whoever says that it has some was asked."""
+        self._debits = False
+
     def _room(self) -> Ints:
         """What each member may get, by row."""
-        room = np.where(self._candidates.able(self._want), self._candidates.room(self._want.shape), 0)
+        room = (self._candidates.room if self._debits else self._candidates.said)(self._want.shape)
+        room = np.where(self._candidates.able(self._want), room, 0)
         room[self._rows((*self._out, *self.waiting))] = 0
         if self._only is not None:
             room[~self._named_rows()] = 0
@@ -163,7 +173,7 @@ class Sharing:
     def _shares(self, room: Ints, n: int) -> Ints:
         hints = self._order.specification.hints
         if hints.policy is None:
-            return self._by_policy(room, n)
+            return self._one_takes_all(room, n) if self._whole else self._by_policy(room, n)
         group = self._group()
         zones = hints.scope is GroupScope.ZONE
         match hints.policy:

@@ -37,6 +37,7 @@ class _Owed:
     debits: OrderedDict[int, _Debit] = field(default_factory=OrderedDict)
     numbers: dict[str, int] = field(default_factory=dict)
     guests: dict[Shape, int] = field(default_factory=dict)
+    answered: list[str] = field(default_factory=list)
 
 
 class Debits(Generic[M]):
@@ -70,12 +71,21 @@ class Debits(Generic[M]):
         else:
             owed.guests[debit.shape] += count - debit.count
             debit.count = count
+            owed.answered.append(order)
 
     def included(self, member: M, below: int) -> None:
         """The member's digest holds all orders with lower numbers."""
         owed = self._owed.get(member)
         while owed is not None and owed.debits and (number := next(iter(owed.debits))) < below:
             self._drop(owed, number)
+
+    def settle(self, member: M) -> None:
+        """The member said anew what it has: what it had answered for before is in that."""
+        owed = self._owed.get(member)
+        if owed is not None:
+            for order in owed.answered:
+                self._drop(owed, owed.numbers.get(order))
+            owed.answered.clear()
 
     def drop(self, member: M) -> None:
         """The member is gone."""
@@ -88,6 +98,7 @@ class Debits(Generic[M]):
             owed.debits.clear()
             owed.numbers.clear()
             owed.guests.clear()
+            owed.answered.clear()
 
     def against(self, member: M, shape: Shape) -> int:
         """How many guests of `shape` have no place there because of the debits, if all of them met at one host."""
@@ -95,6 +106,10 @@ class Debits(Generic[M]):
         if owed is None or not owed.guests:
             return 0
         return sum(displaced(other, shape, count) for other, count in owed.guests.items())
+
+    def owing(self) -> list[M]:
+        """Members that some order counts against."""
+        return [member for member, owed in self._owed.items() if owed.debits]
 
     def count(self, member: M) -> int:
         """Orders that count against the member now."""

@@ -34,6 +34,7 @@ from banyan.simulate.loop import Owner, VirtualLoop, owned
 from banyan.simulate.trace import Trace
 from banyan.store.inline import Image, InlineStore
 from banyan.zone.servers.leaf import LeafServers
+from banyan.zone.servers.tree import TreeServers
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.surface import Surface
 
@@ -317,6 +318,15 @@ class Site:
             raise Unreachable("not-running", f"{self.path} does not run: {self.ended_by or self.state}")
         caller = built.front.local("operator", self.ids.token(8).hex())
         return self.world.loop.run_task(question(built.zone.servers, caller), PATIENCE)
+
+    def tree(self, question: Callable[[TreeServers, Caller], Coroutine[object, object, T]], request: str = "") -> T:
+        """As `servers`, of the servers of this zone and of all below it."""
+        built, owner = self._built, self._owner
+        if built is None or owner is None:
+            raise Unreachable("not-running", f"{self.path} does not run: {self.ended_by or self.state}")
+        caller = built.front.local("operator", request or self.ids.token(8).hex())
+        asked = question(built.zone.tree_servers, caller)
+        return self.world.loop.run_task(asked, PATIENCE, context=owned(owner))
 
     def has_session(self, code: ZoneCode) -> bool:
         """Whether a session of that child stands now."""

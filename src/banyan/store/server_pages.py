@@ -7,16 +7,14 @@ what comes or goes meanwhile moves nothing. At most MAX_LOOKED_AT rows are looke
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
 from sqlalchemy import Column, ColumnElement, Connection, Row, Select, Table, and_, false, func, or_, select
 
-from banyan.core.errors import BadInput
 from banyan.core.pattern import Pattern
 from banyan.core.server import Server, ServerPage, ServerQuery, Sort, SortKey
+from banyan.core.server_order import full_order, read_place, write_place
 from banyan.store.rows import page_limit
 
 MAX_LOOKED_AT = 20_000
@@ -35,9 +33,9 @@ class Pages:
     def __call__(self, connection: Connection, query: ServerQuery) -> ServerPage:
         """Raises BadInput: "bad-pattern", "bad-marker"."""
         limit = page_limit(query.limit)
-        order = _order(query.sort)
+        order = full_order(query.sort)
         fits = _judge(query)
-        values: Sequence[object] | None = _read(query.after, len(order))
+        values: Sequence[object] | None = read_place(query.after, len(order))
         conditions = self._conditions(query)
         found: list[Server] = []
         looked = 0
@@ -47,7 +45,7 @@ class Pages:
             rows = connection.execute(statement).all()
             for row in rows:
                 if len(found) == limit:
-                    return ServerPage(tuple(found), _written(values))
+                    return ServerPage(tuple(found), _place(values))
                 one = self._record(row)
                 values = self._values(row, order)
                 if fits is None or fits(one):
@@ -56,7 +54,7 @@ class Pages:
             if len(rows) < step:
                 return ServerPage(tuple(found))
             if looked >= MAX_LOOKED_AT:
-                return ServerPage(tuple(found), _written(values))
+                return ServerPage(tuple(found), _place(values))
 
     def _select(
         self, conditions: list[ColumnElement[bool]], order: Sequence[Sort], values: Sequence[object] | None
@@ -145,35 +143,8 @@ _COLUMNS = {
 }
 
 
-def _order(sort: Sequence[Sort]) -> list[Sort]:
-    """The keys that decide, the id last. Creation and id give one order."""
-    order: list[Sort] = []
-    for one in sort:
-        key = SortKey.ID if one.key is SortKey.CREATED else one.key
-        if all(key is not before.key for before in order):
-            order.append(Sort(key, one.descending))
-        if key is SortKey.ID:
-            return order
-    return [*order, Sort(SortKey.ID)]
-
-
-def _written(values: Sequence[object] | None) -> str:
-    return base64.urlsafe_b64encode(msgspec.msgpack.encode(values)).rstrip(b"=").decode()
-
-
-def _read(after: str, keys: int) -> list[str | float] | None:
-    """Raises BadInput("bad-marker")."""
-    if not after:
-        return None
-    try:
-        values = msgspec.msgpack.decode(
-            base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)), type=list[str | float]
-        )
-    except (ValueError, msgspec.MsgspecError):
-        values = []
-    if len(values) != keys:
-        raise BadInput("bad-marker", "the marker must be that of the page before, with the same filters and order")
-    return values
+def _place(values: Sequence[object] | None) -> str:
+    return "" if values is None else write_place(values)
 
 
 def _judge(query: ServerQuery) -> Callable[[Server], bool] | None:

@@ -6,10 +6,9 @@ its own word. The other end is Front.answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from banyan.core.errors import BadInput, BanyanError, Conflict, NotFound, Refused, Unreachable
+from banyan.core.errors import Unreachable, error_of
 from banyan.core.identity import Caller
 from banyan.core.ids import ZoneCode, code_text
 from banyan.core.messages import CallerInfo
@@ -50,12 +49,5 @@ async def ask(zone: Zone, caller: Caller, target: Target, verb: str, body: bytes
     )
     answer = await session.request(verb, body, info, zone.settings.replies)
     if answer.error:
-        raise _as_error(answer.status, answer.error, answer.text)
+        raise error_of(answer.status, answer.error, answer.text)
     return answer.body
-
-
-_BY_STATUS: Mapping[int, type[BanyanError]] = {400: BadInput, 403: Refused, 404: NotFound, 409: Conflict}
-
-
-def _as_error(status: int, code: str, text: str) -> BanyanError:
-    return _BY_STATUS.get(status, Unreachable)(code, text)

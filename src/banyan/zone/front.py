@@ -422,7 +422,7 @@ class Front:
                 view = await self.command(caller, call.name, join_path(zone.tree.path, call.target), call.arguments)
                 return encode(CommandReply(msgspec.json.encode(view)))
             case _:
-                raise BadInput("bad-verb", f"this version answers page, usage and command, not {request.verb[:40]!r}")
+                return await zone.server_answers.answer(request, caller)
 
     # --- followers ------------------------------------------------------------------------------
 

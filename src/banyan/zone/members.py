@@ -17,6 +17,8 @@ from banyan.core.messages import ShapeSet
 from banyan.core.rack import Rack, RackHealth
 from banyan.core.resources import Shape
 from banyan.core.zone import Child, Condition
+from banyan.placement.candidates import Candidates, closed_child, closed_rack
+from banyan.placement.candidates import Member as Candidate
 from banyan.placement.fold import Fold, GuestCounts
 from banyan.placement.shapes import Choice, choose, countable, set_hash
 from banyan.placement.standing import Standing, Sum, child_counts, child_standing, placed, rack_standing
@@ -72,6 +74,9 @@ class Members:
         self._changed = changed
         self._reshaped = reshaped
         self._sum: Sum[Member] = Sum()
+        self.candidates = Candidates(self._believed)
+        # Of members that refused an order: their digest as of then, until the next one comes.
+        self._fresher: dict[Member, Mapping[str, int]] = {}
         self._racks: dict[RackCode, RackMember] = {}
         self._children: dict[ZoneCode, Child] = {}
         self._figures: dict[ZoneCode, Figures] = {}
@@ -94,6 +99,7 @@ class Members:
         member.rack = rack
         self.driver = self.driver or rack.driver
         self._sum.stand(("rack", rack.code), rack_standing(rack))
+        self._show_rack(rack)
         self._touch()
 
     def put_picture(self, rack: Rack, fold: Fold, guests: GuestCounts, shapes: Iterable[Shape]) -> None:
@@ -104,6 +110,7 @@ class Members:
         member.rack, member.fold, member.guests = rack, fold, dict(guests)
         member.shapes = countable(shapes)
         self._sum.stand(("rack", rack.code), rack_standing(rack))
+        self._show_rack(rack)
         self._reshape()
         self._count(member, fold)
         self._touch()
@@ -115,17 +122,20 @@ class Members:
             return
         member.guests = dict(guests)
         self._sum.put(("rack", code), flatten(member.fold.digest(member.guests, member.rack.scanned_at)))
+        self._counted(("rack", code))
         self._touch()
 
     def restore_rack(self, rack: Rack, counters: Mapping[str, int]) -> None:
         """The last complete picture of a rack whose columns can not be built (a scan was cut off half-way)."""
         self.put_rack(rack)
         self._sum.put(("rack", rack.code), counters)
+        self._counted(("rack", rack.code))
         self._touch()
 
     def drop_rack(self, code: RackCode) -> None:
         if self._racks.pop(code, None) is not None:
             self._sum.drop(("rack", code))
+            self.candidates.drop(("rack", code))
             self._reshape()
             self._touch()
 
@@ -170,6 +180,7 @@ class Members:
         known = set(fold.shapes)
         fold.watch([shape for shape in self._choice.counted if shape in known])
         self._sum.put(("rack", member.rack.code), flatten(fold.digest(member.guests, member.rack.scanned_at)))
+        self._counted(("rack", member.rack.code))
         if fold.shapes != self._choice.counted:
             self._reshaped()
 
@@ -200,6 +211,8 @@ class Members:
         """A child's row, new or changed: state, administration and health decide where its digest counts."""
         before = self._children.get(child.code)
         self._children[child.code] = child
+        if before is None or closed_child(before) != closed_child(child) or before.name != child.name:
+            self.candidates.put(Candidate(("child", child.code), child.name, closed_child(child)))
         standing, counts = child_standing(child), child_counts(child)
         if before is not None and (child_standing(before), child_counts(before)) == (standing, counts):
             return
@@ -210,6 +223,7 @@ class Members:
         """A child's whole digest, checked before (`core.digest.unflatten`). KeyError without `put_child`."""
         self._figures.pop(code, None)
         self._sum.put(("child", code), counters)
+        self._counted(("child", code))
         self._touch()
 
     def patch_digest(self, code: ZoneCode, changes: Mapping[str, int]) -> None:
@@ -217,11 +231,14 @@ class Members:
         if changes:
             self._figures.pop(code, None)
             self._sum.patch(("child", code), changes)
+            self._counted(("child", code), changes)
             self._touch()
 
     def drop_child(self, code: ZoneCode) -> None:
         if self._children.pop(code, None) is not None:
             self._sum.drop(("child", code))
+            self.candidates.drop(("child", code))
+            self._fresher.pop(("child", code), None)
             self._figures.pop(code, None)
             self._touch()
 
@@ -243,6 +260,29 @@ class Members:
         child = self._children.get(code)
         standing = child_standing(child) if child is not None else Standing.DROPPED
         return placed(unflatten(self.child_counters(code)), standing)
+
+    # --- what orders go by --------------------------------------------------------------------------
+
+    def refused(self, code: ZoneCode, counters: Mapping[str, int]) -> None:
+        """What a child said it has when it refused an order, checked before: newer than its digest, which is not
+        touched, since the child's next changes count from that. KeyError without `put_child`."""
+        if code not in self._children:
+            raise KeyError(code)
+        self._fresher[("child", code)] = dict(counters)
+        self.candidates.counted(("child", code))
+
+    def _believed(self, key: Member) -> Mapping[str, int]:
+        return self._fresher.get(key) or self._sum.held(key)
+
+    def _show_rack(self, rack: Rack) -> None:
+        drivers = frozenset({rack.driver})
+        self.candidates.put(Candidate(("rack", rack.code), rack.name, closed_rack(rack), drivers=drivers))
+
+    def _counted(self, key: Member, changed: Iterable[str] | None = None) -> None:
+        """A member's digest came: what it owed answers for and has answered is in it."""
+        stale = self._fresher.pop(key, None) is not None
+        self.candidates.counted(key, None if stale else changed)
+        self.candidates.settled(key)
 
     # --- the sum --------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from banyan.zone.firm import firm
 from banyan.zone.inbox import Inbox
 from banyan.zone.members import Members
 from banyan.zone.own import Own
+from banyan.zone.rack_routes import RackRoutes
 from banyan.zone.streams import Streams, child_row
 from banyan.zone.tree import Node, Tree
 from banyan.zone.uses import Project
@@ -93,6 +94,7 @@ class Roster:
         self, own: Own, store: Store, clock: Clock, terms: Terms, tree: Tree, members: Members, streams: Streams
     ) -> None:
         self.live: dict[ZoneCode, Live] = {}
+        self.routes = RackRoutes()
         self.woken: Callable[[], None] = lambda: None
         self._own = own
         self._store = store
@@ -223,6 +225,7 @@ class Roster:
         code = live.child.code
         upwards: list[Row] = []
         for row in put:
+            self.routes.put(row.code, (rack.code for rack in entry_of(row).racks))
             if row.code == code:
                 live.entry, live.racks = row.entry, len(entry_of(row).racks)
                 live.signature = vouch(self._own.seed, row.entry, row.signature)
@@ -234,6 +237,7 @@ class Roster:
         gone = [c for c in drop if c != code]
         for one in gone:
             self._tree.remove(one)
+            self.routes.drop(one)
         self._streams.drop_rows(gone)
         self._free(gone)
 
@@ -284,6 +288,8 @@ class Roster:
         if live is None:
             return
         below = self._tree.through(code)
+        for one in (code, *below):
+            self.routes.drop(one)
         self._tree.remove(code)
         self._streams.drop_rows([code, *below])
         self._streams.replace_uses(code, ())

@@ -62,6 +62,11 @@ class Uses:
         """The projects that this member uses."""
         return set(self._members.get(member, ()))
 
+    def holds(self, member: int, key: Project) -> bool:
+        """Whether this member uses anything of that project, as far as it counts each by itself."""
+        mine = self._members.get(member, {})
+        return key in mine or (member, OTHERS) in mine
+
     def put(self, member: int, rows: Iterable[UseRow]) -> set[Project]:
         """A member's changed rows; one without guests drops its project. The projects whose sums may have changed."""
         mine = self._members.setdefault(member, {})

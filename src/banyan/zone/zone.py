@@ -15,11 +15,12 @@ from typing import Protocol
 import structlog
 
 from banyan import __version__
-from banyan.core.errors import BadInput, Conflict, Unreachable
+from banyan.core.errors import BadInput, Conflict, Refused, Unreachable
 from banyan.core.identity import Caller
 from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.journal import Event
 from banyan.core.messages import Request
+from banyan.core.order import Order
 from banyan.core.ports import Clock, Driver, DriverHost, Ids, RackSpec, Store
 from banyan.core.rack import Rack, RackHealth
 from banyan.core.records import Unit
@@ -42,8 +43,12 @@ from banyan.zone.reconcile.publish import Publish
 from banyan.zone.reconcile.shapes import Shapes
 from banyan.zone.reconcile.uplinks import Answering, UplinkSide, code_key, used_key
 from banyan.zone.roster import Roster
+from banyan.zone.servers.answers import Answers
 from banyan.zone.servers.assembly import Assembly
+from banyan.zone.servers.below import Below
 from banyan.zone.servers.leaf import RackServers
+from banyan.zone.servers.placing import Placing
+from banyan.zone.servers.tree import TreeServers
 from banyan.zone.servers.upkeep import Upkeep
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.streams import Streams, first_generation
@@ -118,8 +123,14 @@ class Zone:
         self.words = ZoneWords(own, self.roster)
         self.access = Access(own, store, ids, settings.addresses)
         self.tokens = ApiTokens(own, store, ids, self.tree)
+        below = Below(self.roster, self.tree, settings.replies)
         self._assembly = Assembly(own, store, clock, ids, self.members, self.streams, lambda: self.tree.path)
         self.servers = self._assembly.leaf
+        self.placing = Placing(own, clock, ids, self.members, self.servers, below, lambda: self.tree.path)
+        self.tree_servers = TreeServers(
+            own, ids, self.tree, self.roster, self.streams, self.servers, below, self.placing, self.ancestors
+        )
+        self.server_answers = Answers(self.tree_servers, self.ancestors, self._admit)
         self.answer: Answering = _not_ready
         self.publish = Publish(
             own,
@@ -158,6 +169,13 @@ class Zone:
 
     async def _asked(self, request: Request, caller: Caller) -> bytes:
         return await self.answer(request, caller)
+
+    def _admit(self, order: Order) -> None:
+        """Raises Refused("lease-over") for an order that was sent under a lease that does not stand any more."""
+        now = self.clock.now()
+        leases = [up.side.lease for up in self.ups.values() if up.side.lease is not None]
+        if not any(lease.epoch == order.epoch and not lease.over(now) for lease in leases):
+            raise Refused("lease-over", f"order {order.id} was sent under a lease that is over; it was not taken")
 
     # --- what it is -----------------------------------------------------------------------------
 

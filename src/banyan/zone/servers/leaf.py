@@ -188,7 +188,7 @@ class LeafServers:
             orders = [order] if order is not None else list(unit.orders.of_request(id, MAX_ACTIONS))
             if server is None and orders and orders[0].placed:
                 server = unit.servers.get(orders[0].placed[0].ids[0])
-            return server, [order.level for order in orders if order.level is not None]
+            return server, [level for order in orders for level in (*order.above, order.level) if level is not None]
 
         server, levels = await self._store.read(work)
         if server is None or not sees(who, server):

@@ -75,9 +75,11 @@ class Orders:
 
     # --- taking ---------------------------------------------------------------------------------
 
-    async def take(self, order: Order, caller: Caller, admit: Admit = admit_all) -> Taken:
+    async def take(
+        self, order: Order, caller: Caller, admit: Admit = admit_all, above: tuple[Level, ...] = ()
+    ) -> Taken:
         """Claims and stores; the servers are built after it. `admit` raises Refused for an order that comes too late;
-        it is asked again where the order commits.
+        it is asked again where the order commits. `above`: what the zones said through which it came; stored with it.
 
         Raises NoValidHost, Conflict("other-order"), Refused("order-cancelled"), BadInput("bad-order"); Unreachable
         ("order-undecided") when the store does not say whether it has it, ("order-lost") when it has not: the same
@@ -91,7 +93,7 @@ class Orders:
         future: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
         self._waiting[order.id] = future
         try:
-            taken = await firm(self._take(order, caller, admit))
+            taken = await firm(self._take(order, caller, admit, above))
         except BaseException as error:
             if isinstance(error, Exception):
                 future.set_exception(error)
@@ -105,7 +107,7 @@ class Orders:
         finally:
             del self._waiting[order.id]
 
-    async def _take(self, order: Order, caller: Caller, admit: Admit) -> Taken:
+    async def _take(self, order: Order, caller: Caller, admit: Admit, above: tuple[Level, ...]) -> Taken:
         near = await self.places.near(order)
         for _ in range(DRAWS):
             try:
@@ -116,7 +118,7 @@ class Orders:
                 if known is None:
                     raise
                 return self._same(order, known)
-            stored, servers = self._servers(order, claim, caller)
+            stored, servers = self._servers(order, claim, caller, above)
             event = self._own.event(
                 "order-placed",
                 order.id,
@@ -164,7 +166,9 @@ class Orders:
         self.taken += len(servers)
         self.queue([server for server in servers if not server.unconfirmed])
 
-    def _servers(self, order: Order, claim: Claim, caller: Caller) -> tuple[StoredOrder, list[Server]]:
+    def _servers(
+        self, order: Order, claim: Claim, caller: Caller, above: tuple[Level, ...]
+    ) -> tuple[StoredOrder, list[Server]]:
         now, spec = self._own.wall(), order.specification
         ids = order.ids or tuple(self._guest_ids.draw(round(now * 1000), claim.count))
         places = placed(claim, ids)
@@ -172,7 +176,7 @@ class Orders:
         level = Level(self._path(), now, order.id, caller.request, self.places.hosts, {}, chosen)
         state = OrderState.CLAIMED if order.two_phase else OrderState.CONFIRMED
         digest = arguments_digest(order)
-        stored = StoredOrder(order.id, state, now, caller.request, self.places.code, digest, places, level)
+        stored = StoredOrder(order.id, state, now, caller.request, self.places.code, digest, places, level, above)
         servers: list[Server] = []
         numbered = order.most > 1 or order.first > 0
         for place in places:

@@ -1,0 +1,51 @@
+"""Which zone below owns which rack: how the id of a server finds its way (protocols §2).
+
+One entry for each rack of the lineage, none for a server. Who named a rack first keeps it until it names it no more: a
+zone that hands a rack over and the one that takes it may be heard in either order, and nobody takes another's servers
+by naming its rack. Fed by the roster as lineage rows come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from banyan.core.ids import RackCode, ZoneCode
+
+
+class RackRoutes:
+    """Memory only; made anew from the lineage at each start."""
+
+    def __init__(self) -> None:
+        # The owner first; then those that named it as well, in the order in which they came.
+        self._owners: dict[RackCode, tuple[ZoneCode, ...]] = {}
+        self._racks: dict[ZoneCode, frozenset[RackCode]] = {}
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def owner(self, rack: RackCode) -> ZoneCode | None:
+        """The zone below that has it, None if none names it."""
+        owners = self._owners.get(rack)
+        return None if owners is None else owners[0]
+
+    def put(self, zone: ZoneCode, racks: Iterable[RackCode]) -> None:
+        """All racks that the zone names now."""
+        now, before = frozenset(racks), self._racks.get(zone, frozenset())
+        for rack in before - now:
+            self._leave(rack, zone)
+        for rack in now - before:
+            self._owners[rack] = (*self._owners.get(rack, ()), zone)
+        if now:
+            self._racks[zone] = now
+        else:
+            self._racks.pop(zone, None)
+
+    def drop(self, zone: ZoneCode) -> None:
+        self.put(zone, ())
+
+    def _leave(self, rack: RackCode, zone: ZoneCode) -> None:
+        left = tuple(one for one in self._owners[rack] if one != zone)
+        if left:
+            self._owners[rack] = left
+        else:
+            del self._owners[rack]

@@ -1,0 +1,97 @@
+"""What a parent asks about servers, answered: the other end of servers/tree.py and servers/placing.py.
+
+The caller is believed as far as the parent's own issuers go (reconcile/uplinks.py looked at that); the same holds for a
+user that is named in a body. An order counts only under the lease and the epoch that it was sent under.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from banyan.core.errors import BadInput, Refused
+from banyan.core.identity import Caller
+from banyan.core.ids import ZoneCode
+from banyan.core.messages import Request
+from banyan.core.order import Order
+from banyan.core.server_messages import (
+    ActCall,
+    ActionsReply,
+    ChangeCall,
+    ConsoleReply,
+    IdCall,
+    LookCall,
+    Person,
+    PlaceCall,
+    ServerReply,
+    ServersCall,
+    ServersReply,
+    WhyReply,
+    read,
+)
+from banyan.zone.servers.access import Who
+from banyan.zone.servers.placing import PART
+from banyan.zone.servers.tree import TreeServers
+
+MAX_SHOWN = 100
+
+
+class Answers:
+    """`above`: codes of the zones above. `admit`: raises Refused for an order that comes too late."""
+
+    def __init__(
+        self, servers: TreeServers, above: Callable[[], Sequence[ZoneCode]], admit: Callable[[Order], None]
+    ) -> None:
+        self._servers = servers
+        self._above = above
+        self._admit = admit
+
+    async def answer(self, request: Request, caller: Caller) -> bytes:
+        """The body of the answer. Raises BadInput("bad-verb") and whatever the question does."""
+        servers = self._servers
+        reply: msgspec.Struct
+        match request.verb:
+            case "place":
+                call = read(request.body, PlaceCall)
+                who = self._who(call.person, caller)
+                within = request.deadline / 1000 * PART
+                reply = await servers.placing.place(call.order, who, within, call.above, self._admit)
+            case "act":
+                act = read(request.body, ActCall)
+                reply = ServerReply(await servers.act(self._who(act.person, caller), act.id, act.action, act.arguments))
+            case "change":
+                change = read(request.body, ChangeCall)
+                reply = ServerReply(await servers.change(self._who(change.person, caller), change.id, change.change))
+            case "look":
+                look = read(request.body, LookCall)
+                reply = await servers.look(self._who(look.person, caller), look.ids, look.whole and len(look.ids) == 1)
+            case "servers":
+                asked = read(request.body, ServersCall)
+                page = await servers.page(self._who(asked.person, caller), asked.query)
+                reply = ServersReply(servers.answer_page(page, asked.query))
+            case "why":
+                one = read(request.body, IdCall)
+                reply = WhyReply(await servers.why(self._who(one.person, caller), one.id))
+            case "actions":
+                one = read(request.body, IdCall)
+                records = await servers.actions(self._who(one.person, caller), one.id)
+                reply = ActionsReply(records[:MAX_SHOWN])
+            case "console":
+                one = read(request.body, IdCall)
+                reply = ConsoleReply(await servers.console(self._who(one.person, caller), one.id, one.lines or None))
+            case _:
+                known = "page, usage, command, place, act, change, look, servers, why, actions and console"
+                raise BadInput("bad-verb", f"this version answers {known}, not {request.verb[:40]!r}")
+        return msgspec.msgpack.encode(reply)
+
+    def _who(self, person: Person | None, caller: Caller) -> Who:
+        """Raises Refused("unknown-issuer"), BadInput("bad-request")."""
+        if person is None:
+            return caller
+        if person.issuer not in self._above() or person.issuer != caller.issuer:
+            raise Refused("unknown-issuer", "the parent speaks for a user of a zone that is not above this one")
+        try:
+            return person.principal(caller.address, caller.request)
+        except ValueError as error:
+            raise BadInput("bad-request", f"the user in this request can not be read here: {error}") from error

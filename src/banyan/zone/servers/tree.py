@@ -1,0 +1,313 @@
+"""Servers of this zone and of all below it: the whole of servers/surface.py, by asking whoever has the rack.
+
+An id names a rack, a rack its zone, the zone the child that leads there: nothing here grows with servers. What is this
+zone's own is servers/leaf.py's; what is further down is asked hop by hop with the caller, and answered by `answer`
+there. Nothing is asked twice: a change that was not answered has an unknown outcome, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from banyan.core.errors import BadInput, NotFound, Refused, Unreachable
+from banyan.core.identity import Caller, Role
+from banyan.core.ids import RackCode, ZoneCode, read_guest_id
+from banyan.core.order import Order, Policy, Specification, order_id
+from banyan.core.ports import Ids
+from banyan.core.principal import Principal
+from banyan.core.server import (
+    MAX_PAGE,
+    Action,
+    ActionRecord,
+    Arguments,
+    Change,
+    Created,
+    Level,
+    NoValidHost,
+    Server,
+    ServerPage,
+    ServerQuery,
+)
+from banyan.core.server_messages import (
+    MAX_LOOK,
+    MAX_RECORDS,
+    ActCall,
+    ActionsReply,
+    ChangeCall,
+    ConsoleReply,
+    IdCall,
+    LookCall,
+    LookReply,
+    ServerReply,
+    ServersCall,
+    ServersReply,
+    Unknown,
+    WhyReply,
+)
+from banyan.core.time import Wall, iso
+from banyan.zone.own import Own
+from banyan.zone.roster import Roster
+from banyan.zone.servers.access import Who, require_may_act
+from banyan.zone.servers.below import Below, may_have_acted, person_of
+from banyan.zone.servers.leaf import LeafServers, bounded
+from banyan.zone.servers.listing import Ask, Source, fitting, merged
+from banyan.zone.servers.placing import Placing
+from banyan.zone.streams import Streams
+from banyan.zone.tree import Tree
+
+T = TypeVar("T")
+
+_ENCODE: Final = msgspec.msgpack.Encoder().encode
+
+
+class TreeServers:
+    """See the module; `servers/surface.py` says what each call takes and raises. `above`: codes of the zones above."""
+
+    def __init__(
+        self,
+        own: Own,
+        ids: Ids,
+        tree: Tree,
+        roster: Roster,
+        streams: Streams,
+        leaf: LeafServers,
+        below: Below,
+        placing: Placing,
+        above: Callable[[], Sequence[ZoneCode]],
+    ) -> None:
+        self.placing = placing
+        self._own = own
+        self._ids = ids
+        self._tree = tree
+        self._roster = roster
+        self._streams = streams
+        self._leaf = leaf
+        self._below = below
+        self._above = above
+
+    # --- orders ---------------------------------------------------------------------------------
+
+    async def create(
+        self,
+        who: Who,
+        specification: Specification,
+        *,
+        least: int = 1,
+        most: int = 1,
+        policy: Policy = Policy.SPREAD,
+        retry_key: str = "",
+        project: str = "",
+    ) -> Created:
+        """`project`: in whose name an operator orders; a user orders in its own."""
+        user = who.user if isinstance(who, Principal) else who.subject
+        of = who.project if isinstance(who, Principal) else project
+        if not of:
+            raise BadInput("no-project", "servers belong to a project: give one, or a token that is scoped to one")
+        if isinstance(who, Caller):
+            self._check_operator(who)
+        issuer = who.issuer if isinstance(who, Principal) else self._own.code
+        id = order_id(issuer, of, user, retry_key) if retry_key else self._ids.token(16).hex()
+        order = Order(id, issuer, of, user, specification, least, most, policy)
+        reply = await self.placing.place(order, who, self._below.replies)
+        if reply.refusal is not None:
+            raise NoValidHost(reply.refusal.looked, reply.refusal.counts, least, reply.refusal.fits)
+        return Created(id, reply.made, reply.again, reply.levels)
+
+    def _check_operator(self, who: Caller) -> None:
+        """Raises Refused("forbidden") unless that operator may order anywhere in this zone."""
+        if not who.may(Role.OPERATOR, (self._own.code, *self._above())):
+            text = f"ordering servers of {self._tree.path} needs the role operator for all of it"
+            raise Refused("forbidden", text)
+
+    # --- one server -----------------------------------------------------------------------------
+
+    async def show(self, who: Who, id: str) -> Server:
+        child = self._way(who, id)
+        if child is None:
+            return await self._leaf.show(who, id)
+        reply = await self._ask(child, who, id, "look", LookCall((id,), True, person_of(who)), LookReply)
+        if reply.unknown:
+            raise _unknown(reply.unknown[0])
+        if not reply.servers:
+            raise _not_there(id)
+        return reply.servers[0]
+
+    async def act(self, who: Who, id: str, action: Action, arguments: Arguments | None = None) -> Server:
+        child = self._way(who, id)
+        if child is None:
+            return await self._leaf.act(who, id, action, arguments)
+        require_may_act(who, id)
+        call = ActCall(id, action, arguments or Arguments(), person_of(who))
+        return (await self._ask(child, who, id, "act", call, ServerReply)).server
+
+    async def change(self, who: Who, id: str, change: Change) -> Server:
+        child = self._way(who, id)
+        if child is None:
+            return await self._leaf.change(who, id, change)
+        require_may_act(who, id)
+        return (await self._ask(child, who, id, "change", ChangeCall(id, change, person_of(who)), ServerReply)).server
+
+    async def actions(self, who: Who, id: str) -> tuple[ActionRecord, ...]:
+        child = self._way(who, id)
+        if child is None:
+            return await self._leaf.actions(who, id)
+        return (await self._ask(child, who, id, "actions", IdCall(id, 0, person_of(who)), ActionsReply)).records
+
+    async def console(self, who: Who, id: str, lines: int | None = None) -> str:
+        child = self._way(who, id)
+        if child is None:
+            return await self._leaf.console(who, id, lines)
+        call = IdCall(id, lines or 0, person_of(who))
+        return (await self._ask(child, who, id, "console", call, ConsoleReply)).text
+
+    async def why(self, who: Who, id: str) -> tuple[Level, ...]:
+        if read_guest_id(id) is not None:
+            child = self._way(who, id)
+            if child is None:
+                return await self._leaf.why(who, id)
+            return (await self._ask(child, who, id, "why", IdCall(id, 0, person_of(who)), WhyReply)).levels
+        return self.placing.ways(who, id) or await self._leaf.why(who, id)
+
+    async def counts(self, who: Who) -> Mapping[str, int]:
+        if isinstance(who, Caller):
+            raise BadInput("no-project", "use is counted per project; an operator asks for the use of a zone")
+        use = self._streams.uses.total((who.issuer, who.project))
+        return {"servers": use.guests, "vcpu": use.vcpu, "memory_mib": use.memory_mib, "disk_gib": use.disk_gib}
+
+    # --- many -----------------------------------------------------------------------------------
+
+    async def look(self, who: Who, ids: Sequence[str], whole: bool = False) -> LookReply:
+        """Records of at most MAX_LOOK servers, without user data unless `whole`; and those whose zone can not be asked.
+        What is not there, or not for the caller, is left out."""
+        own: list[str] = []
+        ways: dict[ZoneCode, list[str]] = {}
+        for id in dict.fromkeys(ids[:MAX_LOOK]):
+            try:
+                child = self._way(who, id)
+            except NotFound:
+                continue
+            (own if child is None else ways.setdefault(child, [])).append(id)
+        found: list[Server] = []
+        unknown: list[Unknown] = []
+        for id in own:
+            try:
+                server = await self._leaf.show(who, id)
+            except NotFound:
+                continue
+            found.append(server if whole else replace(server, spec=replace(server.spec, user_data="")))
+        calls = [(child, LookCall(tuple(some), whole, person_of(who))) for child, some in ways.items()]
+        asked = (self._below.ask(child, who, "look", call, LookReply) for child, call in calls)
+        for (child, call), reply in zip(calls, await asyncio.gather(*asked, return_exceptions=True), strict=True):
+            if isinstance(reply, Unreachable):
+                unknown += [self._as_unknown(id, child) for id in call.ids]
+            elif isinstance(reply, BaseException):
+                raise reply
+            else:
+                asked_for = set(call.ids)
+                found += [server for server in reply.servers if server.id in asked_for]
+                unknown += [one for one in reply.unknown if one.id in asked_for]
+        return LookReply(tuple(found), tuple(unknown))
+
+    async def page(self, who: Who, query: ServerQuery) -> ServerPage:
+        if not 1 <= query.limit <= MAX_PAGE:
+            raise BadInput("bad-limit", f"a page has 1 to {MAX_PAGE} servers, got {query.limit}")
+        query = bounded(who, query)
+        sources: list[Source] = []
+        absent: list[str] = []
+        ways = self._ways(who)
+        if self._leaf.racks and ways is None:
+
+            async def own(part: ServerQuery) -> ServerPage:
+                return await self._leaf.page(who, part)
+
+            sources.append(Source(self._tree.path, own))
+        for child in self._holders(query) if ways is None else ways:
+            if self._below.has_session(child):
+                sources.append(Source(self._below.path(child), self._pages_of(who, child)))
+            else:
+                absent.append(self._below.path(child))
+        return await merged(query, sources, absent)
+
+    def _pages_of(self, who: Who, child: ZoneCode) -> Ask:
+        async def ask(query: ServerQuery) -> ServerPage:
+            reply = await self._below.ask(child, who, "servers", ServersCall(query, person_of(who)), ServersReply)
+            return reply.page
+
+        return ask
+
+    def _ways(self, who: Who) -> tuple[ZoneCode, ...] | None:
+        """The child that leads to what an operator of a subtree may see; None if that is everything here. Raises
+        NotFound."""
+        if not isinstance(who, Caller) or who.under is None or who.under in (self._own.code, *self._above()):
+            return None
+        node = self._tree.get(who.under)
+        if node is None:
+            raise NotFound("no-server", "there are no servers here that you may see")
+        return (node.via,)
+
+    def _holders(self, query: ServerQuery) -> list[ZoneCode]:
+        """Children that may have such servers, by code."""
+        living = not query.deleted and query.changed_since is None
+        if living and query.project and query.issuer:
+            key = (query.issuer, query.project)
+            recent = self.placing.recent(query.issuer, query.project)
+            uses = self._streams.uses
+            return sorted(
+                code
+                for code, live in self._roster.live.items()
+                if code in recent or uses.holds(code, key) or not live.inbox.known.ledger
+            )
+        return sorted(code for code, live in self._roster.live.items() if live.racks or self._tree.carries(code))
+
+    # --- ways -----------------------------------------------------------------------------------
+
+    def _way(self, who: Who, id: str) -> ZoneCode | None:
+        """The child through which the server's rack is reached; None if it is this zone's own. Raises NotFound."""
+        parts = read_guest_id(id)
+        rack = RackCode(0) if parts is None else parts.rack
+        ways = self._ways(who)
+        if rack in self._leaf.racks and ways is None:
+            return None
+        owner = self._roster.routes.owner(rack)
+        node = None if owner is None else self._tree.get(owner)
+        if node is None or (ways is not None and node.via not in ways):
+            raise _not_there(id)
+        return node.via
+
+    async def _ask(self, child: ZoneCode, who: Who, id: str, verb: str, call: msgspec.Struct, reply: type[T]) -> T:
+        try:
+            return await self._below.ask(child, who, verb, call, reply)
+        except Unreachable as error:
+            if may_have_acted(error) and verb in ("act", "change"):
+                text = f"it is not known whether this was done to server {id}: {error.text}"
+                raise Unreachable("server-undecided", text[:500], transient=True) from error
+            raise _unknown(self._as_unknown(id, child)) from error
+
+    def _as_unknown(self, id: str, child: ZoneCode) -> Unknown:
+        """What is known of a server whose zone can not be asked through that child."""
+        parts = read_guest_id(id)
+        rack = RackCode(0) if parts is None else parts.rack
+        owner = self._roster.routes.owner(rack)
+        path = self._below.path(child) if owner is None else self._tree.path_of(owner)
+        node = self._tree.get(child)
+        since = None if node is None or node.as_of is None else Wall(node.as_of)
+        return Unknown(id, path, rack, since)
+
+    def answer_page(self, page: ServerPage, query: ServerQuery) -> ServerPage:
+        """As much of a page as one answer holds."""
+        return fitting(page, query.sort, lambda server: len(_ENCODE(server)), MAX_RECORDS)
+
+
+def _not_there(id: str) -> NotFound:
+    return NotFound("no-server", f"there is no server {id[:255]}")
+
+
+def _unknown(one: Unknown) -> Unreachable:
+    heard = "was never heard" if one.since is None else f"was last heard at {iso(one.since)}"
+    text = f"server {one.id} is in {one.path}, which can not be asked now and {heard}: its state is unknown"
+    return Unreachable("member-unreachable", text, transient=True, retry_after=5.0)

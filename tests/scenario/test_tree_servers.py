@@ -1,0 +1,97 @@
+"""Servers through the tree: ordered at the top, made at a leaf, found by their ids, listed from everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from banyan.core.errors import NotFound, Unreachable
+from banyan.core.server import Action, NoValidHost, ServerQuery, VmState
+from banyan.simulate.world import World
+from tests.scenario.trees import SPEC, create, plant, rests, show, until
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World() as world:
+        yield world
+        assert not world.failures()
+
+
+@pytest.mark.parametrize("shape", ["2x4", "2x2x4"])
+def test_a_server_is_ordered_found_listed_and_deleted_from_the_top(world: World, shape: str) -> None:
+    top = plant(world, shape)
+    made = create(top).made[0]
+    assert made.path.count("/") == shape.count("x")
+    rests(world, top, made.id, VmState.ACTIVE)
+    listed = top.tree(lambda servers, caller: servers.page(caller, ServerQuery(every_project=True)))
+    assert [server.id for server in listed.servers] == [made.id]
+    assert (listed.after, listed.absent) == ("", ())
+    why = top.tree(lambda servers, caller: servers.why(caller, made.id))
+    # Each zone on the way says why that member, and the leaf at last why that host.
+    way = ["/".join(made.path.split("/")[:n]) for n in range(1, shape.count("x") + 2)]
+    assert [level.path for level in why] == [*way, made.path]
+    top.tree(lambda servers, caller: servers.act(caller, made.id, Action.DELETE))
+    until(world, lambda: not top.tree(lambda s, caller: s.page(caller, ServerQuery(every_project=True))).servers)
+
+
+def test_many_are_spread_over_all_leaves_and_paged_newest_first(world: World) -> None:
+    top = plant(world, "2x2x4")
+    made = create(top, 40).made
+    assert len({one.id for one in made}) == 40
+    assert {one.path for one in made} == {f"top/z{a}/z{b}" for a in (1, 2) for b in (1, 2)}
+    found: list[str] = []
+    after = ""
+    while True:
+        query = ServerQuery(every_project=True, limit=7, after=after)
+        page = top.tree(lambda servers, caller, query=query: servers.page(caller, query))  # type: ignore[misc]
+        found += [server.id for server in page.servers]
+        after = page.after
+        if not after:
+            break
+    assert found == sorted((one.id for one in made), reverse=True)
+
+
+def test_what_has_no_place_is_refused_with_a_count_of_all_hosts(world: World) -> None:
+    top = plant(world, "2x4")
+    huge = type(SPEC)("huge", {"vcpu": 10_000, "memory_mib": 512})
+    with pytest.raises(NoValidHost) as refused:
+        create(top, spec=huge)
+    assert sum(refused.value.counts.values()) == refused.value.looked == 8
+
+
+def test_a_full_tree_takes_exactly_what_it_has_room_for(world: World) -> None:
+    top = plant(world, "2x2")
+    made = 0
+    refusal: NoValidHost | None = None
+    while refusal is None:
+        try:
+            made += len(create(top, 50).made)
+        except NoValidHost as error:
+            refusal = error
+        assert made < 10_000
+    # The top asked all, whatever it believed; what they said adds up to all hosts.
+    assert (refusal.fits, refusal.looked) == (0, 4)
+    usage = top.tree(lambda servers, caller: servers.page(caller, ServerQuery(every_project=True, limit=1000)))
+    assert 50 < len(usage.servers) == min(made, 1000)
+
+
+def test_a_server_whose_zone_is_cut_off_is_unknown_and_its_zone_named_in_lists(world: World) -> None:
+    top = plant(world, "2x2x4")
+    made = create(top, 8).made
+    lost = made[0]
+    middle = "/".join(lost.path.split("/")[:2])
+    world[middle].crash("a test")
+    world.advance(40.0)
+    with pytest.raises(Unreachable, match=lost.path):
+        show(top, lost.id)
+    listed = top.tree(lambda servers, caller: servers.page(caller, ServerQuery(every_project=True)))
+    assert listed.absent == (middle,)
+    assert {one.id for one in made if not one.path.startswith(middle)} == {server.id for server in listed.servers}
+
+
+def test_an_id_of_nobody_is_not_found(world: World) -> None:
+    top = plant(world, "1x2")
+    with pytest.raises(NotFound):
+        show(top, "01890000-0000-8000-8000-000000000000")

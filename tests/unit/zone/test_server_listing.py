@@ -1,0 +1,97 @@
+"""Pages of many members make one list: each row once, in one order, whoever is short, empty or away."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from banyan.core.errors import BadInput, Unreachable
+from banyan.core.ids import RackCode, ZoneCode, guest_id
+from banyan.core.order import Specification
+from banyan.core.server import Server, ServerPage, ServerQuery, Sort, SortKey
+from banyan.core.server_order import full_order, ranking, read_place, values_of, write_place
+from banyan.core.time import Wall
+from banyan.zone.servers.listing import Ask, Source, fitting, merged
+
+SPEC = Specification("web", {"vcpu": 1})
+
+
+def server(n: int, name: str = "web") -> Server:
+    id = guest_id(1_000_000 + n, RackCode(5), n)
+    return Server(id, ZoneCode(1), "p1", "u1", name, RackCode(5), "h", SPEC, Wall(n), Wall(n))
+
+
+def member(servers: list[Server], stops: int = 0) -> Ask:
+    """What a store answers; `stops`: rows it looks at before it gives up with what it has."""
+
+    async def ask(query: ServerQuery) -> ServerPage:
+        order = full_order(query.sort)
+        rank = ranking(order)
+        rows = sorted(servers, key=lambda one: rank(values_of(one, order)))
+        start = read_place(query.after, len(order))
+        rows = [one for one in rows if start is None or rank(start) < rank(values_of(one, order))]
+        if stops and rows and rows[0].name == "hidden":
+            hidden = [one for one in rows[:stops] if one.name == "hidden"]
+            return ServerPage((), write_place(values_of(hidden[-1], order)))
+        found = [one for one in rows if one.name != "hidden"][: query.limit]
+        more = found and found[-1] is not rows[-1]
+        return ServerPage(tuple(found), write_place(values_of(found[-1], order)) if more else "")
+
+    return ask
+
+
+def all_of(asks: list[Ask], query: ServerQuery) -> list[Server]:
+    found: list[Server] = []
+    while True:
+        page = asyncio.run(merged(query, [Source(f"z{n}", ask) for n, ask in enumerate(asks)]))
+        found += page.servers
+        assert len(page.servers) <= query.limit
+        if not page.after:
+            return found
+        query = ServerQuery(sort=query.sort, limit=query.limit, after=page.after)
+
+
+@pytest.mark.parametrize("sort", [(), (Sort(SortKey.NAME, False),), (Sort(SortKey.NAME), Sort(SortKey.ID, False))])
+@pytest.mark.parametrize("limit", [1, 7, 100])
+def test_many_members_make_one_list(sort: tuple[Sort, ...], limit: int) -> None:
+    draw = random.Random(f"{sort} {limit}")
+    servers = [server(n, f"n{draw.randrange(5)}") for n in range(60)]
+    parts: list[list[Server]] = [[] for _ in range(5)]
+    for one in servers:
+        parts[draw.randrange(4)].append(one)
+    order = full_order(sort)
+    expected = sorted(servers, key=lambda one: ranking(order)(values_of(one, order)))
+    assert all_of([member(part) for part in parts], ServerQuery(sort=sort, limit=limit)) == expected
+
+
+def test_a_member_that_looks_long_for_little_is_waited_for() -> None:
+    hidden = [server(n, "hidden") for n in range(50, 100)]
+    asks = [member([*hidden, server(10)], stops=5), member([server(n) for n in (5, 20, 70)])]
+    assert all_of(asks, ServerQuery(limit=10)) == [server(n) for n in (70, 20, 10, 5)]
+
+
+def test_who_can_not_be_asked_is_named_and_the_rest_is_listed() -> None:
+    async def away(query: ServerQuery) -> ServerPage:
+        raise Unreachable("member-unreachable", "it is away")
+
+    sources = [Source("here", member([server(1), server(2)])), Source("there", away)]
+    page = asyncio.run(merged(ServerQuery(), sources, ["before"]))
+    assert page == ServerPage((server(2), server(1)), "", ("before", "there"))
+
+
+def test_a_marker_of_another_order_is_refused() -> None:
+    with pytest.raises(BadInput):
+        asyncio.run(merged(ServerQuery(after=write_place(["a", "b"])), []))
+    with pytest.raises(BadInput):
+        asyncio.run(merged(ServerQuery(after="%%%"), []))
+
+
+def test_an_answer_holds_as_many_rows_as_fit_and_goes_on_after_them() -> None:
+    page = ServerPage(tuple(server(n) for n in (5, 4, 3)), "", ("away",))
+    cut = fitting(page, (), lambda one: 100, 250)
+    assert (cut.servers, cut.absent) == (page.servers[:2], ("away",))
+    assert read_place(cut.after, 1) == [server(4).id]
+    assert fitting(page, (), lambda one: 100, 10).servers == page.servers[:1]
+    assert fitting(page, (), lambda one: 100, 300) == page

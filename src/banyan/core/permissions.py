@@ -89,6 +89,8 @@ SYSTEM_READER = Rule(READER_ROLE, _S, Where.ANYWHERE)
 DOMAIN_ADMIN = Rule(ADMIN_ROLE, _D, Where.DOMAIN)
 DOMAIN_MANAGER = Rule(MANAGER_ROLE, _D, Where.DOMAIN)
 DOMAIN_READER = Rule(READER_ROLE, _D, Where.DOMAIN)
+# Of what belongs to no domain, and whoever runs one must know.
+ANY_DOMAIN_READER = Rule(READER_ROLE, _D, Where.ANYWHERE)
 PROJECT_MANAGER = Rule(MANAGER_ROLE, _P, Where.PROJECT)
 PROJECT_MEMBER = Rule(MEMBER_ROLE, _P, Where.PROJECT)
 PROJECT_READER = Rule(READER_ROLE, _P, Where.PROJECT)
@@ -102,7 +104,8 @@ ANYONE = Rule("", _ANY, Where.ANYWHERE)
 _IDENTITY: tuple[tuple[tuple[Rule, ...], str], ...] = (
     ((ADMIN, SYSTEM_READER, DOMAIN_READER), """
         list_users get_group list_groups list_users_in_group check_user_in_group
-        list_projects list_domains list_role_assignments list_grants check_grant get_role list_roles"""),
+        list_projects list_domains list_role_assignments list_grants check_grant"""),
+    ((ADMIN, SYSTEM_READER, ANY_DOMAIN_READER), "get_role list_roles"),
     ((ADMIN, SYSTEM_READER, DOMAIN_READER, SELF), "get_user list_groups_for_user list_user_projects"),
     ((ADMIN, SYSTEM_READER, DOMAIN_READER, PROJECT_READER), "get_project list_project_tags get_project_tag"),
     ((ADMIN, SYSTEM_READER, HOME_DOMAIN), "get_domain"),

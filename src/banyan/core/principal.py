@@ -24,12 +24,57 @@ class ScopeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class AllowedRequest:
+    """A service's type, a method, and a path below the service's: `*` and `{…}` are one segment, `**` any number."""
+
+    service: str
+    method: str
+    path: str
+
+    def fits(self, service: str, method: str, path: str) -> bool:
+        # What may be read with a body may be read without.
+        methods = (self.method, "HEAD") if self.method == "GET" else (self.method,)
+        return service == self.service and method in methods and fits_path(self.path, path)
+
+
+def fits_path(pattern: str, path: str) -> bool:
+    """True if the segments of `path` fit those of `pattern`. Takes time in proportion to both lengths."""
+    wanted, given = pattern.strip("/").split("/"), path.strip("/").split("/")
+    # reached: how many segments of the pattern can have been used up by now.
+    reached = _skipped({0}, wanted)
+    for segment in given:
+        step = set()
+        for at in reached:
+            if at < len(wanted):
+                part = wanted[at]
+                if part == "**":
+                    step.add(at)
+                elif part in ("*", segment) or (part.startswith("{") and part.endswith("}")):
+                    step.add(at + 1)
+        reached = _skipped(step, wanted)
+        if not reached:
+            return False
+    return len(wanted) in reached
+
+
+def _skipped(reached: set[int], wanted: list[str]) -> set[int]:
+    """With the places behind each `**` that may stand for nothing more."""
+    found = set(reached)
+    for at in sorted(reached):
+        while at < len(wanted) and wanted[at] == "**":
+            at += 1
+            found.add(at)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class Principal:
     """Ids but for `roles`, which are names, closed under implication, and `user_name`.
 
     `project` and `project_domain` are set in a project's scope, `domain` in a domain's. `audit` is the token's public
     id, `methods` how it was had. `application_credential` is the id of the one that it was had by; `restricted`: such
-    a token may make no further credentials. `address` and `request` belong to one request.
+    a token may make no further credentials; `only`: the requests that it is good for, None for all. `address` and
+    `request` belong to one request.
     """
 
     issuer: ZoneCode
@@ -46,6 +91,7 @@ class Principal:
     methods: tuple[str, ...] = ()
     application_credential: str = ""
     restricted: bool = False
+    only: tuple[AllowedRequest, ...] | None = None
     address: str = ""
     request: str = ""
 
@@ -66,6 +112,7 @@ class Principal:
             self.methods,
             self.application_credential,
             self.restricted,
+            self.only,
             address,
             request,
         )
@@ -100,7 +147,14 @@ class UserClaims:
     user_epoch: int
     application_credential: str = ""
 
-    def principal(self, user_name: str, roles: frozenset[str], *, restricted: bool = False) -> Principal:
+    def principal(
+        self,
+        user_name: str,
+        roles: frozenset[str],
+        *,
+        restricted: bool = False,
+        only: tuple[AllowedRequest, ...] | None = None,
+    ) -> Principal:
         """Who the token stands for, with the roles that hold now."""
         return Principal(
             self.issuer,
@@ -117,4 +171,5 @@ class UserClaims:
             methods=self.methods,
             application_credential=self.application_credential,
             restricted=restricted,
+            only=only,
         )

@@ -133,10 +133,11 @@ class SqlProjects(SqlRecords[Project]):
         return self._page(conditions, after, limit)
 
     def _has(self, tag: str) -> ColumnElement[bool]:
-        # Inner quotes are escaped in JSON, so a quoted tag is found only as a whole. LIKE would ignore case on SQLite.
-        needle = literal(msgspec.json.encode(tag).decode())
+        # An element begins after a bracket or a comma, and no tag has a comma: within one, a quote is escaped. LIKE
+        # would ignore case on SQLite.
+        quoted = msgspec.json.encode(tag).decode()
         find = func.instr if self._connection.dialect.name == "sqlite" else func.strpos
-        return find(self._table.c.tags, needle) > 0
+        return or_(*(find(self._table.c.tags, literal(before + quoted)) > 0 for before in ("[", ",")))
 
 
 class SqlUsers(SqlRecords[User]):

@@ -7,7 +7,7 @@ what it implies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from banyan.core.directory import Grant, Role
 from banyan.core.principal import ScopeKind
@@ -71,13 +71,3 @@ def scopes_of(grants: Iterable[Grant], kind: ScopeKind) -> tuple[set[str], set[s
         if grant.target_kind is kind:
             (below if grant.inherited else direct).add(grant.target)
     return direct, below
-
-
-def lineage(id: str, parents: Mapping[str, str | None]) -> Iterator[str]:
-    """The projects above `id`, nearest first, as far as `parents` knows them; a ring ends."""
-    seen = {id}
-    at = parents.get(id)
-    while at is not None and at not in seen:
-        seen.add(at)
-        yield at
-        at = parents.get(at)

@@ -270,7 +270,12 @@ def token(claims: UserClaims, standing: Standing, catalogue: Sequence[Json] | No
         body["system"] = {"all": True}
     if standing.credential is not None:
         one = standing.credential
-        body["application_credential"] = {"id": one.id, "name": one.name, "restricted": not one.unrestricted}
+        shown: Json = {"id": one.id, "name": one.name, "restricted": not one.unrestricted}
+        if standing.rules:
+            shown["access_rules"] = [
+                {"id": r.id, "service": r.service, "method": r.method, "path": r.path} for r in standing.rules
+            ]
+        body["application_credential"] = shown
     return {"token": body}
 
 

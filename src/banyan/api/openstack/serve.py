@@ -26,11 +26,11 @@ from banyan.api.openstack.call import Answer, Call, Gate, Offered, Reply, Surfac
 from banyan.api.openstack.microversion import UNVERSIONED, Version
 from banyan.api.openstack.service import Service
 from banyan.api.openstack.table import OPEN, Operation, by_key, choose
-from banyan.core.errors import BadInput, BanyanError, Broken, Unauthenticated, Unreachable
+from banyan.core.errors import BadInput, BanyanError, Broken, Refused, Unauthenticated, Unreachable
 from banyan.core.identity import Caller
 from banyan.core.permissions import could, forbidden
 from banyan.core.ports import Clock, Ids
-from banyan.core.principal import Principal
+from banyan.core.principal import AllowedRequest, Principal
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("banyan.api")
 
@@ -131,6 +131,7 @@ class _Request:
         self.local = local
         self.name = f"{service.prefix} none"
         self.action = ""
+        self.path = ""
         self.inside = False
         self.stream: AsyncIterator[bytes] | None = None
         self.version = UNVERSIONED
@@ -179,7 +180,8 @@ class _Request:
         raw = self.scope.get("raw_path")
         if raw and b"%" in raw:
             path = raw.decode("latin-1")
-        return self.service.table.find(self.scope["method"], path[len(self.service.prefix) + 1 :])
+        self.path = path[len(self.service.prefix) + 1 :]
+        return self.service.table.find(self.scope["method"], self.path)
 
     def _negotiate(self, rows: Sequence[Operation], headers: Mapping[str, str]) -> Version:
         """Discovery answers whatever version is asked for: it is where a client learns which there are."""
@@ -221,8 +223,19 @@ class _Request:
     def _permit(self, row: Operation, who: Principal | None) -> None:
         """What can be said without the target; the zone looks again when it knows it."""
         self.action = row.action
+        if who is not None and who.only is not None and not self._allowed(who.only):
+            raise Refused(
+                "forbidden", "the application credential of this token has access rules, and none of them allows this"
+            )
         if who is not None and row.action != OPEN and not could(who, row.action):
             raise forbidden(who, row.action)
+
+    def _allowed(self, only: tuple[AllowedRequest, ...]) -> bool:
+        """One's own token may be looked at and ended whatever the rules say."""
+        service = self.service.prefix
+        if service == "identity" and self.path.startswith("/v3/auth/"):
+            return True
+        return any(rule.fits(service, self.scope["method"], self.path) for rule in only)
 
     def _call(
         self,

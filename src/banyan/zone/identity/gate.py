@@ -59,7 +59,12 @@ class Gate:
         now = own.wall()
         digest = hashlib.sha256(token.encode()).digest()
         known = self._known.get(digest)
-        if known is not None and known.principal is not None and now < known.claims.expires:
+        if (
+            known is not None
+            and known.principal is not None
+            and now < known.claims.expires
+            and known.claims.epoch == own.row.epoch
+        ):
             return known.principal.at(address, request)
         claims = known.claims if known is not None else self.verify(token)
         changes = self._changes
@@ -112,7 +117,7 @@ class Gate:
         standing = await self.standing(claims)
         credential = standing.credential
         restricted = credential is not None and not credential.unrestricted
-        return claims.principal(standing.user.name, standing.role_names, restricted=restricted)
+        return claims.principal(standing.user.name, standing.role_names, restricted=restricted, only=standing.only)
 
     async def revoke(self, who: Principal, claims: UserClaims) -> None:
         """Ends one token. Repeating it is well."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from banyan.core.directory import ActorKind, ApplicationCredential, Project, Role, User
+from banyan.core.directory import AccessRule, ActorKind, ApplicationCredential, Project, Role, User
 from banyan.core.directory_rows import DirectoryRows
 from banyan.core.errors import Unauthenticated
-from banyan.core.principal import ScopeKind
+from banyan.core.principal import AllowedRequest, ScopeKind
 from banyan.core.time import Wall
 from banyan.trust import roles
 
@@ -27,6 +27,14 @@ class Standing:
     domain: Project | None
     roles: list[Role]
     credential: ApplicationCredential | None = None
+    rules: tuple[AccessRule, ...] = ()
+
+    @property
+    def only(self) -> tuple[AllowedRequest, ...] | None:
+        """The requests that an application credential is good for; None for all."""
+        if self.credential is None or not self.credential.access_rules:
+            return None
+        return tuple(AllowedRequest(rule.service, rule.method, rule.path) for rule in self.rules)
 
     @property
     def role_names(self) -> frozenset[str]:
@@ -61,7 +69,16 @@ def stand(rows: DirectoryRows, user_id: str, scope: ScopeKind, target: str, cred
     if scope is not ScopeKind.NONE and not held:
         raise denied("the user has no role there")
     domain = project if scope is ScopeKind.DOMAIN else None
-    return Standing(user, domains, project if scope is ScopeKind.PROJECT else None, domain, held, credential)
+    rules = rows.access_rules.some(credential.access_rules) if credential is not None else {}
+    return Standing(
+        user,
+        domains,
+        project if scope is ScopeKind.PROJECT else None,
+        domain,
+        held,
+        credential,
+        tuple(rules[id] for id in sorted(rules)),
+    )
 
 
 def _credential(

@@ -121,7 +121,7 @@ class Quiet:
         return Greet(1, 1, self._ids.token(16), "session")
 
     async def welcomed(self, greet: Greet, welcome: Welcome, peer: Peer) -> Hello:
-        return Hello(self._code, "0.1.0", "boot", 1, bytes(16), bytes(16), Generations(1, 1, 1))
+        return Hello(self._code, "0.1.0", 1, bytes(16), bytes(16), Generations(1, 1, 1))
 
     async def admitted(self, admitted: Admitted, peer: Peer) -> None:
         raise AssertionError("not in this measurement")
@@ -285,7 +285,7 @@ async def open_link(address: str, number: int) -> Wire:
     )
     await wire.send(join([encode(Greet(1, 1, bytes(16), "session"))]))
     await wire.receive()
-    await wire.send(join([encode(Hello(ZoneCode(100 + number), "0", "b", 1, b"", b"", Generations()))]))
+    await wire.send(join([encode(Hello(ZoneCode(100 + number), "0", 1, b"", b"", Generations()))]))
     await wire.receive()
     return wire
 

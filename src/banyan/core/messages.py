@@ -79,7 +79,10 @@ class Renew(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class Enrol(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """A stranger asks to join. `signature` proves the key (trust.enrol.possession) over this session."""
+    """A stranger asks to join. `signature` proves the key (trust.enrol.possession) over this session.
+
+    `has_children`: zones below it hold certificates that say its code, so that it can take no other.
+    """
 
     evidence: Evidence
     code: ZoneCode
@@ -90,7 +93,7 @@ class Enrol(msgspec.Struct, frozen=True, array_like=True, tag=4):
     labels: dict[str, str] = {}
     mode: str = "observe"
     version: str = ""
-    addresses: tuple[str, ...] = ()
+    has_children: bool = False
 
 
 class Admitted(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -126,13 +129,11 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag=6):
 
     code: ZoneCode
     version: str
-    boot_id: str
     epoch: int
     mark: bytes
     next_mark: bytes
     offers: Generations
     renew: Renew | None = None
-    path_codes: tuple[ZoneCode, ...] = ()
     proof: EpochProof | None = None
     crosses: tuple[bytes, ...] = ()
 

@@ -404,4 +404,5 @@ def _as_error(ending: Ending) -> BanyanError:
 
 
 def _final(error: BanyanError) -> bool:
+    """What no further attempt would change: a no, and what the state here or there forbids."""
     return isinstance(error, Refused | BadInput) and not error.transient

@@ -50,7 +50,6 @@ MAX_CERTIFICATE = 4096
 MAX_CERTIFICATES = 16
 MAX_LABELS = 64
 MAX_DEPTH = 64
-MAX_ADDRESSES = 16
 MAX_COUNTERS = 4096
 MAX_LEDGER_ROWS = 5000
 MAX_EVIDENCE = 8192
@@ -254,9 +253,6 @@ def _enrol(m: Enrol) -> None:
     for value, what in ((m.driver, "driver"), (m.mode, "mode"), (m.version, "version")):
         _text(value, MAX_TEXT, what)
     _labels(m.labels)
-    _size(m.addresses, MAX_ADDRESSES, "addresses")
-    for address in m.addresses:
-        _text(address, MAX_TEXT, "an address")
 
 
 def _admitted(m: Admitted) -> None:
@@ -271,14 +267,12 @@ def _admitted(m: Admitted) -> None:
 def _hello(m: Hello) -> None:
     _code(m.code, "code")
     _text(m.version, MAX_TEXT, "version")
-    _text(m.boot_id, MAX_TEXT, "boot_id")
     _number(m.epoch, MAX_NUMBER, "epoch")
     _size(m.mark, MAX_TEXT, "mark")
     _size(m.next_mark, MAX_TEXT, "next_mark")
     _generations(m.offers)
     if m.renew is not None:
         _renew(m.renew)
-    _codes(m.path_codes, "path_codes")
     if m.proof is not None:
         _epoch_proof(m.proof)
     _certificates(m.crosses, "crosses")

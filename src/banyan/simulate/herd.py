@@ -112,7 +112,6 @@ class HerdChild:
         return Hello(
             code=self.planted.code,
             version="1.0.0",
-            boot_id=self._clock.boot_id(),
             epoch=self._epoch,
             mark=self._mark,
             next_mark=self._next_mark,

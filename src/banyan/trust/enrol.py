@@ -26,7 +26,7 @@ from banyan.core.zone import Admin, Child, ChildState, Mode
 from banyan.trust.attest.contract import Verified
 from banyan.trust.keys import check_public, fingerprint, public_key, sign, statement, verify
 from banyan.trust.session import Session, check_code
-from banyan.trust.tokens import MAX_ADDRESSES, MAX_LABELS, check_standing, check_usable
+from banyan.trust.tokens import MAX_LABELS, check_standing, check_usable
 
 MAX_TEXT = 255
 _MODES = (Mode.OBSERVE, Mode.PLACE, Mode.PROTECT)  # each may do what those before it may
@@ -53,7 +53,7 @@ class Request:
     labels: Mapping[str, str]
     mode: Mode
     version: str
-    addresses: tuple[str, ...]
+    has_children: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,9 @@ def check_request(session: Session, enrol: Enrol) -> Request:
         raise BadInput("bad-label", f"a zone brings at most {MAX_LABELS} labels, got {len(enrol.labels)}")
     labels = dict(check_label(key, value) for key, value in enrol.labels.items())
     texts = {"driver": enrol.driver, "version": enrol.version, "evidence's kind": enrol.evidence.kind}
-    texts |= {f"address {n}": address for n, address in enumerate(enrol.addresses)}
     for what, text in texts.items():
         if len(text) > MAX_TEXT or not text.isprintable():
             raise BadInput("too-long", f"the {what} of a zone has at most {MAX_TEXT} printable characters")
-    if len(enrol.addresses) > MAX_ADDRESSES:
-        raise BadInput("too-long", f"a zone names at most {MAX_ADDRESSES} addresses, got {len(enrol.addresses)}")
     try:
         mode = Mode(enrol.mode)
     except ValueError as error:
@@ -136,7 +133,7 @@ def check_request(session: Session, enrol: Enrol) -> Request:
         labels=labels,
         mode=mode,
         version=enrol.version,
-        addresses=enrol.addresses,
+        has_children=enrol.has_children,
     )
 
 
@@ -172,7 +169,7 @@ def _possession(session: Session, enrol: Enrol) -> bytes:
             sorted(enrol.labels.items()),
             enrol.mode,
             enrol.version,
-            enrol.addresses,
+            enrol.has_children,
         ]
     )
     evidence = statement("evidence", enrol.evidence.kind.encode(errors="replace"), enrol.evidence.body)
@@ -199,7 +196,7 @@ def decide(
     """What becomes of `request`. `epoch`: this zone's own. `replace`: a person allowed a new key under this name.
 
     Raises Refused: banned, retired, loop, diamond, name-not-allowed, driver-not-allowed, no-rule, policy-refused,
-    code-revoked, code-before-restore, code-expired, code-used; Conflict: name-taken, code-taken.
+    code-revoked, code-before-restore, code-expired, code-used; Conflict: name-taken, code-taken, has-children.
     """
     _check_banned(request, neighbours)
     same = neighbours.by_key
@@ -209,6 +206,7 @@ def decide(
     rule = _first_match(verified, request, rules)
     standing, row = _standing(request, neighbours, same, replace or _replaces(verified, request))
     _check_place(request, neighbours, row)
+    _check_code(request, row)
     use = _use(verified, again=standing is Standing.AGAIN, now=now, epoch=epoch)
     labels = {**request.labels, **verified.labels, **(rule.set_labels if rule else {})}
     return Admit(
@@ -341,6 +339,18 @@ def _check_place(request: Request, neighbours: Neighbours, row: Child | None) ->
             f"zone {text} is already reached through {', '.join(repr(name) for name in neighbours.through[:4])}; "
             "let it leave there first (`banyan leave`)",
         )
+
+
+def _check_code(request: Request, row: Child | None) -> None:
+    """Whoever takes on a row takes on its code, which a zone with children can not."""
+    if row is None or row.code == request.code or not request.has_children:
+        return
+    raise Conflict(
+        "has-children",
+        f"zone {request.name!r} was to take the place of {row.name!r}, and with it the code {code_text(row.code)}, but "
+        f"has zones of its own below it, whose certificates say {code_text(request.code)}; replace a zone by one that "
+        "is freshly installed (a new data folder), or let this one join under another name",
+    )
 
 
 def _use(verified: Verified, *, again: bool, now: Wall, epoch: int) -> str | None:

@@ -18,6 +18,7 @@ from banyan.core.ports import Clock, Ids, Store
 from banyan.core.records import AuthorityRow, Self, Unit
 from banyan.core.secret import Secret
 from banyan.core.time import BUILD_DATE, LEASE_DRIFT, Mono, TimeBasis, Wall
+from banyan.core.zone import ChildState
 from banyan.trust import keys
 from banyan.trust.authority import CA_LIFE, SERIAL_SIZE, Issuer, ca_certificate
 from banyan.trust.certificate import read
@@ -198,7 +199,7 @@ class Own:
         """
         if code == self.code:
             return None
-        if unit.children.count():
+        if has_children(unit):
             raise Conflict(
                 "has-children",
                 f"{self.name} was told to take the place of zone {code_text(code)}, but has children of its own; "
@@ -255,6 +256,11 @@ class Own:
                 self.row = await self._store.write(name, work)
 
         await firm(write())
+
+
+def has_children(unit: Unit) -> bool:
+    """Whether zones hold certificates that say our code; retired ones never come back."""
+    return unit.children.count() > unit.children.count(ChildState.RETIRED)
 
 
 def make_authority(unit: Unit, code: ZoneCode, seed: Secret, serial: bytes, now: Wall) -> Authority:

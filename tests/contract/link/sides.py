@@ -59,6 +59,7 @@ class FakeChild:
     proof: EpochProof | None = None
     crosses: tuple[bytes, ...] = ()
     refuse: BanyanError | None = None
+    spoil: BanyanError | None = None
     to_report: list[Report] = field(default_factory=list)
     to_renew: list[Renew] = field(default_factory=list)
     fresh: asyncio.Event = field(default_factory=asyncio.Event)
@@ -92,10 +93,12 @@ class FakeChild:
         if self.purpose == "enrol":
             return Enrol(Evidence("test", b"proof"), self.code, "east", bytes(32), bytes(64))
         epoch = 1 if self.proof is None else self.proof.epoch
-        return Hello(self.code, "0", "boot", epoch, b"", b"mark", Generations(), proof=self.proof, crosses=self.crosses)
+        return Hello(self.code, "0", epoch, b"", b"mark", Generations(), proof=self.proof, crosses=self.crosses)
 
     async def admitted(self, admitted: Admitted, peer: Peer) -> None:
         self._note("admitted")
+        if self.spoil is not None:
+            raise self.spoil
 
     async def refused(self, error: BanyanError) -> None:
         self._note("refused")

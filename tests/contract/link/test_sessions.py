@@ -120,6 +120,22 @@ def test_what_the_parent_refuses_is_final_for_an_enrolment(transport: Transport)
     transport.run(test)
 
 
+def test_what_our_own_state_forbids_is_final_for_an_enrolment(transport: Transport) -> None:
+    """Admitted, and unable to take it: to ask again would change nothing, for ever."""
+
+    async def test() -> None:
+        async with World(transport) as world:
+            child, link = world.child()
+            child.purpose = "enrol"
+            child.spoil = Conflict("has-children", "this zone has children, and can take no other code")
+            error = await refused(link.enrol(patience=3.0))
+            assert error.code == "has-children"
+            assert child.said == ["greet", "welcomed", "admitted", "refused"]
+            assert world.parent.said.count("enrol") == 1
+
+    transport.run(test)
+
+
 def test_an_enrolment_waits_for_a_parent_that_is_not_ready(transport: Transport) -> None:
     async def test() -> None:
         async with World(transport) as world:

@@ -21,7 +21,7 @@ from tests.contract.link.sides import FakeChild, FakeParent
 from tests.contract.link.transports import Listener, Transport, pause
 
 EAST = ZoneCode(7)
-HELLO = Hello(EAST, "0", "boot", 1, b"", b"mark", Generations())
+HELLO = Hello(EAST, "0", 1, b"", b"mark", Generations())
 
 
 def greet(purpose: str = "session", floor: int = 1, ceiling: int = 1) -> Greet:

@@ -32,7 +32,7 @@ from banyan.core.messages import (
     Welcome,
 )
 from banyan.link.codec import SESSION, STRANGER, Limits, decode, encode, join
-from tests.unit.link.words import CALLER, CODE, GRANT, GROWN, PROOF, ROW, SAMPLES, USE
+from tests.unit.link.words import CALLER, GRANT, GROWN, PROOF, ROW, SAMPLES, USE
 
 pack = msgspec.msgpack.encode
 
@@ -151,9 +151,7 @@ def changed(kind: type, **fields: object) -> Message:
         changed(Enrol, evidence=Evidence("join-code", bytes(9000))),
         changed(Enrol, labels={str(n): "" for n in range(65)}),
         changed(Enrol, labels={"k": "v" * 256}),
-        changed(Enrol, addresses=("a:1",) * 17),
         changed(Admitted, path="x" * 5000),
-        changed(Hello, path_codes=(CODE,) * 65),
         changed(Hello, code=ZoneCode(-1)),
         changed(Hello, offers=Generations(-1, 0, 0)),
         changed(Hello, mark=bytes(256)),

@@ -30,6 +30,7 @@ from banyan.core.messages import (
     Renewed,
     Report,
     Request,
+    ShapeSet,
     Welcome,
 )
 
@@ -56,10 +57,10 @@ SAMPLES: dict[type, Message] = {
         {"site": "b"},
         "place",
         "1",
-        ("a:1",),
+        True,
     ),
     Admitted: Admitted(b"certificate", (b"ca",), "east", "top/east", {"site": "b"}, "observe", True),
-    Hello: Hello(CODE, "1", "boot", 1, b"mark", b"next", Generations(1, 2, 3), RENEW, (ZoneCode(1), CODE)),
+    Hello: Hello(CODE, "1", 1, b"mark", b"next", Generations(1, 2, 3), RENEW),
     HelloAck: HelloAck(GRANT, Generations(1, 2, 3), "east", "top/east", True, b"certificate", (ZoneCode(1),)),
     Report: Report(
         1,
@@ -82,6 +83,9 @@ SAMPLES: dict[type, Message] = {
 # As later programs write them: with all that was appended since to version 1.
 GROWN: dict[type, Message] = {
     Hello: msgspec.structs.replace(SAMPLES[Hello], proof=PROOF, crosses=(b"cross",)),
-    HelloAck: msgspec.structs.replace(SAMPLES[HelloAck], proof=PROOF),
+    HelloAck: msgspec.structs.replace(SAMPLES[HelloAck], proof=PROOF, shapes=b"hash"),
+    Report: msgspec.structs.replace(SAMPLES[Report], heard=1_800_000_000_000, shapes=b"hash"),
+    Beat: Beat(1, 1_800_000_000_000),
+    Ack: msgspec.structs.replace(SAMPLES[Ack], shapes=ShapeSet(b"hash", ("vcpu=1",))),
 }
 assert set(SAMPLES) == set(get_args(Message))

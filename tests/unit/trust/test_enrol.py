@@ -94,7 +94,7 @@ def test_a_request_is_proved_by_its_key() -> None:
         {"labels": {}},
         {"mode": "protect"},
         {"version": "2"},
-        {"addresses": ()},
+        {"has_children": True},
         {"public_key": public("west")},
         {"signature": b""},
         {"evidence": msgspec.structs.replace(ENROL.evidence, kind="x")},
@@ -134,7 +134,6 @@ def test_a_request_serves_in_its_own_session_only() -> None:
         ({"labels": {"k": "v" * 256}}, "bad-label"),
         ({"driver": "x" * 256}, "too-long"),
         ({"version": "\x1b[2J"}, "too-long"),
-        ({"addresses": ("a",) * 9}, "too-long"),
         ({"mode": "own"}, "bad-mode"),
     ],
 )
@@ -308,6 +307,17 @@ def test_replacing_a_zone_inherits_its_code() -> None:
         assert (admitted.standing, admitted.code, admitted.name) == (Standing.REPLACES, WEST, "east")
         assert admitted.fingerprint == fingerprint(public("east"))
     assert decide(known(replace=True), around=taken).standing is Standing.REPLACES
+
+
+def test_a_zone_with_children_takes_no_other_code() -> None:
+    """Theirs say the code that it has: it would have to go."""
+    taken = near(child(WEST, "east", "west"))
+    replacing = by_code(*minted(name="east", replace=True))
+    assert code_of(lambda: decide(replacing, around=taken, has_children=True), Conflict) == "has-children"
+    assert code_of(lambda: decide(around=near(child(WEST, "paris")), has_children=True), Conflict) == "has-children"
+    # With its own code it may come as often as it likes, and join where nobody is.
+    assert decide(around=near(child()), has_children=True).standing is Standing.AGAIN
+    assert decide(has_children=True).standing is Standing.NEW
 
 
 def test_replacing_needs_the_exact_name() -> None:

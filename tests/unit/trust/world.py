@@ -137,7 +137,6 @@ ENROL = Enrol(
     labels={"site": "berlin"},
     mode="place",
     version="1.0",
-    addresses=("east.example.org:8781",),
 )
 
 

@@ -177,7 +177,7 @@ class Kid:
 
     def hello(self, **changes: object) -> Hello:
         fresh = self.house.ids.token(16)
-        plain = Hello(self.code, "0.1.0", "boot", self.epoch, self.mark, fresh, Generations(), proof=self.proof)
+        plain = Hello(self.code, "0.1.0", self.epoch, self.mark, fresh, Generations(), proof=self.proof)
         return msgspec.structs.replace(plain, **changes)
 
     async def say_hello(self, **changes: object) -> HelloAck:

@@ -166,7 +166,7 @@ class Stranger:
         await talker.hear_a(Welcome)
         fresh = IDS.token(16)
         claimed = self.code if code is None else code
-        await talker.say(Hello(claimed, "0.1.0", "boot", 0, self.mark, fresh, Generations(), renew))
+        await talker.say(Hello(claimed, "0.1.0", 0, self.mark, fresh, Generations(), renew))
         answer = await talker.hear()
         assert isinstance(answer, HelloAck | Bye), answer
         if isinstance(answer, HelloAck):

@@ -103,7 +103,7 @@ def samples(mad: Stranger) -> list[Message]:
     """One of each word that a child may say, as good as any."""
     return [
         greet("session"),
-        Hello(mad.code, "0.1.0", "boot", 0, b"", IDS.token(16), Generations()),
+        Hello(mad.code, "0.1.0", 0, b"", IDS.token(16), Generations()),
         Enrol(no_evidence(), mad.code, "mad", bytes(32), bytes(64)),
         report(1, [mad.own_row(mad.code)]),
         report(1, digest=DigestPart(0, 3, {"lh": 1, "z:total": 1})),
@@ -265,7 +265,7 @@ def test_lists_that_are_too_long_within_a_frame_that_is_not(house: House) -> Non
 def test_words_out_of_order_in_an_opening(house: House) -> None:
     mad = house.mad
     key = public_key(mad.seed)
-    hello = Hello(mad.code, "0.1.0", "boot", 0, mad.mark, IDS.token(16), Generations())
+    hello = Hello(mad.code, "0.1.0", 0, mad.mark, IDS.token(16), Generations())
     orders: list[tuple[str, list[Message], str]] = [
         ("session", [hello], "out-of-order"),
         ("session", [report(1)], "out-of-order"),

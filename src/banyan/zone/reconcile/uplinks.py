@@ -56,7 +56,7 @@ from banyan.trust.rotation import should_renew
 from banyan.trust.session import Session
 from banyan.zone.firm import firm
 from banyan.zone.members import Members
-from banyan.zone.own import Adopted, Own
+from banyan.zone.own import Adopted, Own, has_children
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.streams import Streams
 
@@ -151,7 +151,9 @@ class UplinkSide:
         return await self._hello()
 
     async def _enrol(self, session: Session) -> Enrol:
-        secret = await self._store.read(lambda unit: unit.keys.get(code_key(self.row.id)))
+        secret, children = await self._store.read(
+            lambda unit: (unit.keys.get(code_key(self.row.id)), has_children(unit))
+        )
         public = self._own.public
         evidence = (
             known_key.evidence()
@@ -168,6 +170,7 @@ class UplinkSide:
             labels=dict(self._own.row.labels),
             mode=self._settings.mode,
             version=__version__,
+            has_children=children,
         )
         return sign_request(self._own.seed, session, ask)
 
@@ -178,7 +181,6 @@ class UplinkSide:
         return Hello(
             code=self._own.code,
             version=__version__,
-            boot_id=self._clock.boot_id(),
             epoch=self.row.known_epoch,
             mark=self.row.mark,
             next_mark=self.row.next_mark,

@@ -79,6 +79,7 @@ class Api:
         inside = self.outer.inside, self.inner.inside
         return {
             **self.meter.read(),
+            **(self.cloud.gate.measured() if self.cloud is not None else {}),
             "banyan_api_in_work": float(sum(d[False] for d in inside)),
             "banyan_api_followers": float(sum(d[True] for d in inside)),
         }

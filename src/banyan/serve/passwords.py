@@ -8,7 +8,7 @@ told to come back, and others get in. zone/identity/desk.py says what is asked o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -41,6 +41,12 @@ class HashingThreads:
     async def matches(self, password: Secret, kept: str, address: str) -> bool:
         """Raises Unreachable("logins-busy")."""
         return await self._run(address, lambda: passwords.matches(password, kept))
+
+    def measured(self) -> Mapping[str, float]:
+        return {
+            "banyan_passwords_in_work": float(self._count),
+            "banyan_passwords_refused_total": float(self.refused),
+        }
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -40,6 +40,9 @@ class Gate:
             raise Unauthenticated("bad-token", "this token is not one of ours")
         return self.known[token].at(address, request)
 
+    def measured(self) -> Mapping[str, float]:
+        return {}
+
     def local(self, user: str, request: str) -> Principal:
         return replace(ADMIN, user="", user_name=user, scope=ScopeKind.SYSTEM, project="", request=request)
 

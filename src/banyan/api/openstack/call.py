@@ -23,6 +23,9 @@ class Gate(Protocol):
     def local(self, user: str, request: str) -> Principal:
         """Who stands behind the local socket: an admin of the whole cloud."""
 
+    def measured(self) -> Mapping[str, float]:
+        """Figures for /metrics, by Prometheus name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Surfaces:

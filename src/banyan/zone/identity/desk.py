@@ -34,6 +34,9 @@ class Passwords(Protocol):
 
     async def matches(self, password: Secret, kept: str, address: str) -> bool: ...
 
+    def measured(self) -> Mapping[str, float]:
+        """Figures for /metrics, by Prometheus name."""
+
 
 @dataclass(slots=True)
 class Touched:

@@ -7,11 +7,11 @@ that was taken back and a revoked token count with the next request. Tokens are 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from banyan.core.directory import Revocation
 from banyan.core.errors import Unauthenticated
-from banyan.core.ids import code_text
 from banyan.core.principal import Principal, ScopeKind, UserClaims
 from banyan.core.records import Unit
 from banyan.core.time import Wall
@@ -156,11 +156,11 @@ class Gate:
             self._revoked = {audit: expires for audit, expires in self._revoked.items() if expires > now}
             self._crowded = max(BATCH, 2 * len(self._revoked))
 
-    def measured(self) -> dict[str, float]:
-        issuer = code_text(self._desk.own.code)
+    def measured(self) -> Mapping[str, float]:
         return {
-            f'banyan_tokens_known{{issuer="{issuer}"}}': float(len(self._known)),
-            f'banyan_tokens_revoked{{issuer="{issuer}"}}': float(len(self._revoked)),
+            "banyan_user_tokens_known": float(len(self._known)),
+            "banyan_user_tokens_revoked": float(len(self._revoked)),
+            **self._desk.passwords.measured(),
         }
 
 

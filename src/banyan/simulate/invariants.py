@@ -3,7 +3,8 @@
 Always: journals are whole chains; epochs never go back; no two children of a zone share a name or a key, none is
 in a state without a name; a lineage has each code once; no total counts more than exists, and no live total
 counts a lost zone; a live session's certificate is valid at corrected time. Settled: every zone that joined
-is ready and alive, and the totals at a root are the sum over its tree. Reads only: disks and surfaces.
+is ready and alive, and the totals at a root are the sum over its tree. Of servers: servers.py. Reads only: disks and
+surfaces.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from banyan.core.journal import Event, Line, chain
 from banyan.core.records import Self, Unit
 from banyan.core.time import iso
 from banyan.core.zone import Child, ChildState, Health
+from banyan.simulate import servers
 from banyan.simulate.site import Site
 from banyan.simulate.world import World
 from banyan.zone.surface import Surface
@@ -76,6 +78,7 @@ class Invariants:
         for site in list(self._world.sites.values()):
             if site.running and not site.deceived:
                 found += self._of_view(site)
+        found += servers.broken(self._world.sites.values())
         if settled:
             found += self._settled()
         return found
@@ -137,6 +140,7 @@ class Invariants:
         for site in self._world.sites.values():
             if not site.running:
                 continue
+            found += servers.unsettled(site)
             zones, usage = views(site)
             for zone in zones:
                 if zone.admin == "enabled" and (zone.state, zone.health) != ("ready", "alive"):

@@ -165,6 +165,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         task = self.create_task(coro, name="the script", context=context)
         task.add_done_callback(lambda _: self.stop())
         deadline = self.call_later(within, self.stop)
+        waiting = "nobody: the process that was asked has died"
         try:
             self.run_forever()
         finally:

@@ -18,7 +18,7 @@ from banyan.core.ids import ZoneCode, code_text
 from banyan.core.journal import Line
 from banyan.core.messages import Answer, CallerInfo
 from banyan.core.ports import RackSpec
-from banyan.core.records import Unit
+from banyan.core.records import StoreFull, StoreUnknown, Unit
 from banyan.core.time import Terms
 from banyan.core.zone import Mode
 from banyan.drivers.registry import Drivers
@@ -313,11 +313,13 @@ class Site:
 
     def servers(self, question: Callable[[LeafServers, Caller], Coroutine[object, object, T]]) -> T:
         """As `ask`, of the servers of this zone's own racks."""
-        built = self._built
-        if built is None:
+        built, owner = self._built, self._owner
+        if built is None or owner is None:
             raise Unreachable("not-running", f"{self.path} does not run: {self.ended_by or self.state}")
         caller = built.front.local("operator", self.ids.token(8).hex())
-        return self.world.loop.run_task(question(built.zone.servers, caller), PATIENCE)
+        # What is asked dies with the process that it asks.
+        question_ = question(built.zone.servers, caller)
+        return self.world.loop.run_task(question_, PATIENCE, context=owned(owner))
 
     def tree(self, question: Callable[[TreeServers, Caller], Coroutine[object, object, T]], request: str = "") -> T:
         """As `servers`, of the servers of this zone and of all below it."""
@@ -356,6 +358,11 @@ class Site:
         finally:
             self.disk.immediate = False
         raise RuntimeError("a read of a simulated disk waited")
+
+    def fail_commits(self, *failures: type[StoreFull] | type[StoreUnknown] | None) -> None:
+        """What becomes of the next commits; None is well (store.inline)."""
+        assert self._store is not None
+        self._store.fail(*failures)
 
     # --- the disk -------------------------------------------------------------------------------
 

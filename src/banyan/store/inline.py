@@ -68,7 +68,7 @@ class InlineStore:
         self._observer = observer
         self._rehearse = rehearse
         self._last = b""
-        self._failures: list[type[StoreFull] | type[StoreUnknown]] = []
+        self._failures: list[type[StoreFull] | type[StoreUnknown] | None] = []
         self._dead = ""
 
     async def write(self, name: str, work: Work[T]) -> T:
@@ -99,8 +99,9 @@ class InlineStore:
     async def close(self) -> None:
         self._die("closed")
 
-    def fail(self, *failures: type[StoreFull] | type[StoreUnknown]) -> None:
-        """The next commits fail: StoreFull keeps nothing, StoreUnknown keeps the change and does not say so."""
+    def fail(self, *failures: type[StoreFull] | type[StoreUnknown] | None) -> None:
+        """The next commits fail: StoreFull keeps nothing, StoreUnknown keeps the change and does not say so. None: that
+        one is well."""
         self._failures += failures
 
     def crash(self) -> None:

@@ -1,8 +1,9 @@
 """What Banyan had the simulated hosts do: which copy of which guest is where, and whether it runs.
 
-The hosts' own memory, no part of any zone: a zone that is killed finds it as it was, as it would find hypervisors. In a process it is
-kept in a file (book.py), in a simulated world by the world. It does what it is told, as hypervisors do, and writes
-down what should never have been asked (`wrongs`): two copies of a guest that run, a host that holds more than it has.
+The hosts' own memory, no part of any zone: a zone that is killed finds it as it was, as it would find hypervisors. In
+a process it is kept in a file (book.py), in a simulated world by the world. It does what it is told, as hypervisors do,
+and writes down what should never have been asked (`wrongs`): two copies of a guest that run, a host that holds more
+than it has.
 """
 
 from __future__ import annotations
@@ -114,6 +115,9 @@ class Machines:
                 found += [(machine, c) for c in (machine.copy, machine.kept) if c is not None and c.host == host]
         return found
 
+    def guests(self) -> list[str]:
+        return sorted(self._machines)
+
     def count(self, host: str) -> int:
         """How many guests have a copy there."""
         return len(self._hosts.get(host, ()))
@@ -161,6 +165,10 @@ class Machines:
         machine = self._machines.get(deed.guest)
         if machine is not None and machine.copy.move == deed.move:
             self._remove(deed.guest)
+
+    def lose(self, guest: str) -> None:
+        """The guest is gone, and nobody asked for that: its host burnt."""
+        self._remove(guest)
 
     def do(self, deed: Deed, now: Mono, room: Room) -> Sighting | None:
         """The deed is done now. Raises DeedFailed."""

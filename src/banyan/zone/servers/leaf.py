@@ -208,7 +208,8 @@ class LeafServers:
     # --- changing -------------------------------------------------------------------------------
 
     async def change(self, who: Who, id: str, change: Change) -> Server:
-        rack = await self._rack(who, id)
+        found = await self._store.read(lambda unit: unit.servers.get(id))
+        rack = self._rack(who, _living(who, id, found))
         now = self._own.wall()
 
         def work(unit: Unit, effect: Effect) -> Server:
@@ -231,34 +232,42 @@ class LeafServers:
         arguments: Arguments | None = None,
         password: Secret | None = None,
     ) -> Server:
-        rack = await self._rack(who, id)
-        arguments, caller = arguments or Arguments(), caller_of(who)
-        claim, spot, revision, now = "", None, 0, self._own.wall()
+        arguments, caller, now = arguments or Arguments(), caller_of(who), self._own.wall()
+
+        def read(unit: Unit) -> tuple[Server | None, bool]:
+            return unit.servers.get(id), _was_asked(unit, id, action, caller.request)
+
+        found, asked = await self._store.read(read)
+        row = require_seen(who, id, found)
+        if asked:
+            return row
+        rack = self._rack(who, _living(who, id, row))
         if action in TASKS and steps.OPERATIONS[TASKS[action]] not in rack.places.driver.operations:
             raise Refused("not-offered", f"the rack of server {id} cannot {action} a server")
+        claim, spot = "", None
         if action in _PLACES:
-            row = _living(who, id, await self._store.read(lambda unit: unit.servers.get(id)))
             check(row, action, operator=is_operator(who))
-            claim, revision = f"{id}/{row.move + 1}", row.revision
+            claim = f"{id}/{row.move + 1}"
             spot = await self._another_place(rack, row, action, arguments, claim)
+        revision = row.revision
 
         def work(unit: Unit, effect: Effect) -> Server:
-            row = _living(who, id, unit.servers.get(id))
-            known = unit.actions.get(id, caller.request) if caller.request else None
-            if (known is not None and known.action is action) or (
-                action is Action.DELETE and row.task is Task.DELETING
-            ):
+            row = require_seen(who, id, unit.servers.get(id))
+            if _was_asked(unit, id, action, caller.request):
+                return row
+            _living(who, id, row)
+            if action is Action.DELETE and row.task is Task.DELETING:
                 return row
             after = check(row, action, operator=is_operator(who))
-            if revision and row.revision != revision:
+            if claim and row.revision != revision:
                 raise Conflict("changed", f"server {id} was changed at the same time; try again", transient=True)
-            changed_row = steps.accepted(row, action, arguments, after, spot, now)
-            unit.servers.update(row, changed_row)
-            unit.actions.put(_record(changed_row, action, who, arguments, now))
+            begun = steps.accepted(row, action, arguments, after, spot, now)
+            unit.servers.update(row, begun)
+            unit.actions.put(_record(begun, action, who, arguments, now))
             self._own.write(unit, self._own.event(f"server-{action}", id, f"of {row.name!r}", caller))
-            effect.pairs.append((row, changed_row))
+            effect.pairs.append((row, begun))
             effect.claim = claim
-            return changed_row
+            return begun
 
         if password is not None:
             self._passwords.put(id, password)
@@ -284,13 +293,12 @@ class LeafServers:
             near = Around(same=frozenset({arguments.host, *rack.places.named((arguments.host,))}))
         return rack.places.claim_one(claim, row, spec, near)
 
-    async def _rack(self, who: Who, id: str) -> RackServers:
+    def _rack(self, who: Who, server: Server) -> RackServers:
         """The rack of a server that the caller may change."""
-        server = _living(who, id, await self._store.read(lambda unit: unit.servers.get(id)))
-        require_may_act(who, id)
+        require_may_act(who, server.id)
         rack = self.racks.get(server.rack)
         if rack is None:
-            raise Conflict("rack-gone", f"the rack of server {id} is not in this zone's settings any more")
+            raise Conflict("rack-gone", f"the rack of server {server.id} is not in this zone's settings any more")
         return rack
 
     async def _written(self, write: Coroutine[object, object, Server], id: str) -> Server:
@@ -317,6 +325,12 @@ def _living(who: Who, id: str, server: Server | None) -> Server:
     if found.state is VmState.DELETED:
         raise NotFound("no-server", f"there is no server {id}")
     return found
+
+
+def _was_asked(unit: Unit, id: str, action: Action, request: str) -> bool:
+    """The same action was accepted under the same request before."""
+    known = unit.actions.get(id, request) if request else None
+    return known is not None and known.action is action
 
 
 def _user(who: Who) -> str:

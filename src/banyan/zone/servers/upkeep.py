@@ -19,7 +19,7 @@ from banyan.zone.servers.work import Work
 
 # Seconds.
 GATHER: Final = 0.1
-SWEEP: Final = 60.0
+SWEEP: Final = 600.0
 ORDER_LIFE: Final = 86_400.0
 # Rows swept by one unit of work, some milliseconds of the writer.
 BATCH: Final = 500

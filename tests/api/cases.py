@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tests.api.surface import INSIDE
+from tests.api.surface import INSIDE, SERVER
 
 
 class Reach(Enum):
@@ -67,6 +67,11 @@ CASES: dict[str, Case] = {
     "GET /v1/racks": _list("racks"),
     "GET /v1/hosts": _list("hosts"),
     "GET /v1/servers": _list("servers"),
+    "GET /v1/placed": Case(_WHOLE, "/v1/placed"),
+    "POST /v1/placed": Case(_WHOLE, "/v1/placed", body={"name": "web", "project": "p1"}),
+    "GET /v1/placed/{id}": Case(_WHOLE, f"/v1/placed/{SERVER}"),
+    "DELETE /v1/placed/{id}": Case(_WHOLE, f"/v1/placed/{SERVER}"),
+    "GET /v1/placed/{id}/why": Case(_WHOLE, f"/v1/placed/{SERVER}/why"),
     "GET /v1/zones": _list("zones"),
     "GET /v1/zones/{path…}": Case(_PLACE, f"/v1/zones/top/{INSIDE}/lab1", "/v1/zones/top/south/lab3"),
     f"{_ACT}/disable": _word("disable", {"reason": "for a test"}),

@@ -15,6 +15,8 @@ import msgspec
 from banyan.core.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode, parse_code, under
+from banyan.core.order import Specification
+from banyan.core.server import NoValidHost
 from banyan.zone.views import (
     AmountView,
     CodeCreated,
@@ -23,16 +25,21 @@ from banyan.zone.views import (
     HostView,
     JournalView,
     KnownKeyView,
+    LevelView,
     PageView,
     PartView,
+    PlacementView,
     RackView,
     RuleView,
+    ServerDetail,
+    ServersCreated,
     ServerView,
     StatusView,
     TokenCreated,
     TokenView,
     UsageView,
     UseView,
+    WhyView,
     ZoneTotals,
     ZoneView,
 )
@@ -96,6 +103,17 @@ class Held:
     expired: bool = False
 
 
+SERVER = "01890000-0000-8000-8000-000000000001"
+LEVEL = LevelView("top", NOW, "order-1", "req-1", 3, {"full": 2}, (("north", 1, "spread"),), "3 members looked at")
+
+
+def server_detail(id: str, name: str, project: str) -> ServerDetail:
+    return ServerDetail(
+        id, "top/north", name, project, "ops", "building", "spawning", "host1", "h1", "", "1x512x0",
+        {"vcpu": 1, "memory_mib": 512}, NOW, NOW, None, "", {}, "order-1",
+    )  # fmt: skip
+
+
 class FakeSurface:
     """`before` runs at the start of each call, with the call's name: to fail, wait or count there."""
 
@@ -104,6 +122,7 @@ class FakeSurface:
         self.tree = {path: zone_view(path, "lost" if path == "south/lab3" else "alive") for path in paths}
         self.tree["north/lab1"] = msgspec.structs.replace(self.tree["north/lab1"], labels={"site": "berlin"})
         self.held: dict[str, Held] = {}
+        self.placed = {SERVER: server_detail(SERVER, "web-0", "p0")}
         self.codes_made: dict[str, CodeView] = {}
         self.tokens_made: dict[str, TokenView] = {}
         self.lives: list[float | None] = []
@@ -264,6 +283,39 @@ class FakeSurface:
         if not found:
             raise BadInput("own-zone", "this is about a zone below, not about this zone itself")
         return found
+
+    async def create_servers(
+        self, caller: Caller, specification: Specification, *, count: int, least: int, project: str
+    ) -> ServersCreated:
+        await self._enter("create_servers")
+        self._whole(caller, Role.OPERATOR)
+        if specification.shape.needs and count > 100:
+            raise NoValidHost(312, {"small:vcpu": 312}, least)
+        servers = []
+        for n in range(count):
+            id = f"01890000-0000-8000-8000-{len(self.placed) + 1:012}"
+            self.placed[id] = server_detail(id, specification.name, project)
+            servers.append(PlacementView(id, "top/north", f"h{n}", "most-room", 7))
+        return ServersCreated("order-1", tuple(servers), False, (LEVEL,))
+
+    async def servers(self, caller: Caller, project: str, marker: str, limit: int) -> PageView:
+        self._whole(caller, Role.VIEWER)
+        found = [one for _, one in sorted(self.placed.items()) if project in ("", one.project)]
+        return msgspec.structs.replace(_page(found, marker, limit), absent=self.absent)
+
+    async def server(self, caller: Caller, id: str) -> ServerDetail:
+        self._whole(caller, Role.VIEWER)
+        if id not in self.placed:
+            raise NotFound("no-server", f"there is no server {id}")
+        return self.placed[id]
+
+    async def delete_server(self, caller: Caller, id: str) -> ServerDetail:
+        self._whole(caller, Role.OPERATOR)
+        return msgspec.structs.replace(await self.server(caller, id), task="deleting")
+
+    async def why(self, caller: Caller, id: str) -> WhyView:
+        await self.server(caller, id)
+        return WhyView((LEVEL,))
 
     async def create_code(
         self,

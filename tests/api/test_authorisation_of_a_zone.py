@@ -102,8 +102,9 @@ async def wrong(api: Api, bearers: dict[tuple[Role, str], str]) -> list[str]:
             unseen = status == 403 and part != "all" and (answer.status_code, error) == (404, "no-zone")
             right = (answer.status_code, error) == (status, code) or unseen
         else:
-            # Allowed. That a member has no session here, or that there is nothing to release, is another matter.
-            right = answer.status_code in (row.status, 409) or error == "member-unreachable"
+            # Allowed. That a member has no session here, that there is nothing to release, or no such server, is
+            # another matter.
+            right = answer.status_code in (row.status, 409) or error in ("member-unreachable", "no-server")
         if not right:
             who = f"{role.name.lower() if role else 'nobody'} of {part}"
             found.append(

@@ -10,7 +10,19 @@ from banyan.api.discovery import Root, Version, root, version
 from banyan.api.openapi import Document, document
 from banyan.api.paging import PageQuery
 from banyan.api.table import Route, route
-from banyan.api.zones import codes, inventory, itself, journal, known_keys, measures, rules, tokens, usage, zones
+from banyan.api.zones import (
+    codes,
+    inventory,
+    itself,
+    journal,
+    known_keys,
+    measures,
+    rules,
+    servers,
+    tokens,
+    usage,
+    zones,
+)
 from banyan.core.identity import Role
 from banyan.zone.views import (
     CodeCreated,
@@ -20,12 +32,15 @@ from banyan.zone.views import (
     KnownKeyView,
     RackView,
     RuleView,
+    ServerDetail,
+    ServersCreated,
     ServerView,
     StatusView,
     TokenCreated,
     TokenView,
     UsageView,
     UseView,
+    WhyView,
     ZoneView,
 )
 
@@ -62,6 +77,16 @@ TABLE: tuple[Route, ...] = (
           query=inventory.HostsQuery, answer=HostView, paged=True),
     route("GET", "/v1/servers", inventory.servers, "server.list", _V, "Servers as last seen",
           query=inventory.ServersQuery, answer=ServerView, paged=True),
+    # Servers that Banyan makes.
+    route("GET", "/v1/placed", servers.placed, "server.placed", _V, "Servers that Banyan made, the newest first",
+          query=servers.ServersQuery, answer=ServerDetail, paged=True),
+    route("POST", "/v1/placed", servers.create, "server.create", _O, "Order servers wherever there is room",
+          body=servers.ServersBody, answer=ServersCreated, status=201),
+    route("GET", "/v1/placed/{id}", servers.show, "server.show", _V, "One server", answer=ServerDetail),
+    route("DELETE", "/v1/placed/{id}", servers.delete, "server.delete", _O, "Delete a server", answer=ServerDetail,
+          status=202),
+    route("GET", "/v1/placed/{id}/why", servers.why, "server.why", _V, "Why it is where it is, or has no place: of a "
+          "server, an order or a request", answer=WhyView),
     # Zones below.
     route("GET", "/v1/zones", zones.list_zones, "zone.list", _V, "Zones below",
           query=zones.ZonesQuery, answer=ZoneView, paged=True),

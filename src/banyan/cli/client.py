@@ -92,6 +92,10 @@ class Client:
     def delete(self, path: str) -> None:
         self._send("DELETE", path, {})
 
+    def delete_into(self, path: str, into: type[T]) -> T:
+        """Of what is answered with what becomes of it."""
+        return self._decode(self._send("DELETE", path, {}), into)
+
     def raw_pages(self, path: str, limit: int | None, query: Query) -> Iterator[msgspec.Raw]:
         """The items of a list, page after page until `limit` or the end, as raw JSON.
 

@@ -24,6 +24,7 @@ from banyan.cli import (
     keys,
     rules,
     serve,
+    servers,
     tokens,
     usage,
     zones,
@@ -49,7 +50,7 @@ def build() -> App:
     )
     for part in (zones.app, codes.app, tokens.app, rules.app, keys.app):
         app.command(part)
-    for room in (credentials, usage, inventory, itself, journal, serve, check, backup, completion):
+    for room in (credentials, usage, inventory, servers, itself, journal, serve, check, backup, completion):
         room.register(app)
     return app
 

@@ -25,6 +25,8 @@ from banyan.core.messages import (
     UsageQuery,
     UsageReply,
 )
+from banyan.core.order import Specification
+from banyan.core.server import Action, Server, ServerQuery
 from banyan.core.time import Mono, iso
 from banyan.core.zone import Health
 from banyan.zone import lists, own_lists, present, zone_list
@@ -33,6 +35,7 @@ from banyan.zone.carry import Target, ask, beyond
 from banyan.zone.commands.zones import check_word
 from banyan.zone.firm import firm
 from banyan.zone.reconcile.admission import Refusals
+from banyan.zone.servers import shown
 from banyan.zone.tree import Node
 from banyan.zone.views import (
     CodeCreated,
@@ -40,12 +43,15 @@ from banyan.zone.views import (
     PageView,
     RackView,
     RuleView,
+    ServerDetail,
+    ServersCreated,
     ShapesView,
     StatusView,
     TokenCreated,
     TokenView,
     UplinkView,
     UsageView,
+    WhyView,
     ZoneView,
 )
 from banyan.zone.zone import Zone
@@ -266,6 +272,40 @@ class Front:
             return await self._page(caller, target, query)
 
         return lists.Below(node.name, path, live is not None and live.session is not None, ask)
+
+    # --- servers ----------------------------------------------------------------------------------
+
+    async def create_servers(
+        self, caller: Caller, specification: Specification, *, count: int, least: int, project: str
+    ) -> ServersCreated:
+        self._here(caller, Role.OPERATOR)
+        made = await self._zone.tree_servers.create(caller, specification, least=least, most=count, project=project)
+        return shown.created(made)
+
+    async def servers(self, caller: Caller, project: str, marker: str, limit: int) -> PageView:
+        self._here(caller, Role.VIEWER)
+        query = ServerQuery(project=project, every_project=not project, after=marker, limit=lists.check_limit(limit))
+        page = await self._zone.tree_servers.page(caller, query)
+        rows = tuple(msgspec.Raw(msgspec.json.encode(self._shown(server))) for server in page.servers)
+        return PageView(rows, page.after, page.absent)
+
+    async def server(self, caller: Caller, id: str) -> ServerDetail:
+        self._here(caller, Role.VIEWER)
+        return self._shown(await self._zone.tree_servers.show(caller, id))
+
+    async def delete_server(self, caller: Caller, id: str) -> ServerDetail:
+        self._here(caller, Role.OPERATOR)
+        return self._shown(await self._zone.tree_servers.act(caller, id, Action.DELETE))
+
+    async def why(self, caller: Caller, id: str) -> WhyView:
+        self._here(caller, Role.VIEWER)
+        return shown.why(await self._zone.tree_servers.why(caller, id))
+
+    def _shown(self, server: Server) -> ServerDetail:
+        zone = self._zone
+        owner = zone.roster.routes.owner(server.rack)
+        path = zone.tree.path if server.rack in zone.racks or owner is None else zone.tree.path_of(owner)
+        return shown.detail(server, path)
 
     # --- commands -------------------------------------------------------------------------------
 

@@ -13,15 +13,19 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from banyan.core.identity import Caller, Role
+from banyan.core.order import Specification
 from banyan.zone.views import (
     CodeCreated,
     KnownKeyView,
     PageView,
     RuleView,
+    ServerDetail,
+    ServersCreated,
     StatusView,
     TokenCreated,
     TokenView,
     UsageView,
+    WhyView,
     ZoneView,
 )
 
@@ -54,6 +58,23 @@ class Surface(Protocol):
     ) -> PageView:
         """kind: "racks" (RackView), "hosts" (HostView), "servers" (ServerView), "use" (UseView, of the zone itself),
         "journal" (JournalView; marker is the last number seen; filters kind, target, actor, outcome)."""
+
+    async def create_servers(
+        self, caller: Caller, specification: Specification, *, count: int, least: int, project: str
+    ) -> ServersCreated:
+        """Between `least` and `count` servers of a project, wherever there is room. Raises NoValidHost with counts."""
+
+    async def servers(self, caller: Caller, project: str, marker: str, limit: int) -> PageView:
+        """ServerDetail objects of servers that Banyan made, of all projects if `project` is "", the newest first. Pages
+        may be short and still go on."""
+
+    async def server(self, caller: Caller, id: str) -> ServerDetail: ...
+
+    async def delete_server(self, caller: Caller, id: str) -> ServerDetail:
+        """Accepted and durable; it goes after that. Raises NotFound("no-server"), Conflict("locked"), ("bad-state")."""
+
+    async def why(self, caller: Caller, id: str) -> WhyView:
+        """Of a server, or of an order or request of late."""
 
     async def command(self, caller: Caller, name: str, path: str, arguments: Mapping[str, str]) -> ZoneView:
         """A person's word about a zone below, carried to its parent. name and arguments:

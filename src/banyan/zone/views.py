@@ -153,6 +153,67 @@ class ServerView(msgspec.Struct, frozen=True):
     created: str | None
 
 
+class ServerDetail(msgspec.Struct, frozen=True):
+    """A server that Banyan made. `state`, `task`: the words of core.server; `host_id` "" while it has no place.
+    `fault`: why it is in error, or its last action failed."""
+
+    id: str
+    zone: str
+    name: str
+    project: str
+    user: str
+    state: str
+    task: str
+    host: str
+    host_id: str
+    availability_zone: str
+    flavor: str
+    needs: dict[str, int]
+    created: str
+    updated: str
+    launched: str | None
+    fault: str
+    metadata: dict[str, str]
+    order: str
+
+
+class LevelView(msgspec.Struct, frozen=True):
+    """What one zone did with an order: of `looked` hosts or members, how many were left out for which reason, and what
+    was chosen: its name, for how many, and why. `text` says the same in words."""
+
+    zone: str
+    at: str
+    order: str
+    request: str
+    looked: int
+    left_out: dict[str, int]
+    chosen: tuple[tuple[str, int, str], ...]
+    text: str
+
+
+class PlacementView(msgspec.Struct, frozen=True):
+    """Where one server was placed, and why there: `fits` more like it would have had room on that host."""
+
+    id: str
+    zone: str
+    host_id: str
+    reason: str
+    fits: int
+
+
+class ServersCreated(msgspec.Struct, frozen=True):
+    """`again`: the same order was made before, and these are its servers. `levels`: the topmost zone first."""
+
+    order: str
+    servers: tuple[PlacementView, ...]
+    again: bool
+    levels: tuple[LevelView, ...]
+
+
+class WhyView(msgspec.Struct, frozen=True):
+    levels: tuple[LevelView, ...]
+
+
 class JournalView(msgspec.Struct, frozen=True):
     number: int
     at: str

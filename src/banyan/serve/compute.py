@@ -7,29 +7,13 @@ from collections.abc import Mapping, Sequence
 from banyan.api.openstack.faults import Unsupported
 from banyan.core.compute import Flavor
 from banyan.core.errors import BadInput, NotFound
-from banyan.core.identity import Caller
-from banyan.core.order import ImageSource, NetworkWish, Order, Policy, Specification, order_id
+from banyan.core.order import ImageSource, NetworkWish
 from banyan.core.principal import Principal
-from banyan.core.server import (
-    Action,
-    ActionRecord,
-    Arguments,
-    Change,
-    Created,
-    Level,
-    Made,
-    Nic,
-    Server,
-    ServerPage,
-    ServerQuery,
-)
+from banyan.core.server import Nic, Server
 from banyan.serve.assemble import Assembled
 from banyan.serve.config import ComputeTable
 from banyan.zone.compute.compute import Compute, make_compute
 from banyan.zone.compute.sources import BootImage, ImageDetail, Interface, NetworkPlan
-from banyan.zone.zone import Zone
-
-Who = Principal | Caller
 
 
 async def open_compute(settings: ComputeTable, built: Assembled) -> Compute:
@@ -40,7 +24,7 @@ async def open_compute(settings: ComputeTable, built: Assembled) -> Compute:
         zone.store,
         zone.clock,
         zone.ids,
-        OwnServers(zone),
+        zone.tree_servers,
         built.front,
         NoImages(),
         NoNetworks(),
@@ -49,64 +33,6 @@ async def open_compute(settings: ComputeTable, built: Assembled) -> Compute:
     first = [Flavor(one.id, one.name, one.vcpus, one.memory_mib, one.disk_gib) for one in settings.flavors]
     await compute.load(first)
     return compute
-
-
-# stand-in: the servers of this zone's own racks, until orders and questions are carried through the tree
-class OwnServers:
-    """zone.servers.surface.Servers of a zone that has no child."""
-
-    def __init__(self, zone: Zone) -> None:
-        self._zone = zone
-
-    async def create(
-        self,
-        who: Who,
-        specification: Specification,
-        *,
-        least: int = 1,
-        most: int = 1,
-        policy: Policy = Policy.SPREAD,
-        retry_key: str = "",
-    ) -> Created:
-        if not isinstance(who, Principal):
-            raise BadInput("bad-order", "a server belongs to a project: order it as a user")
-        id = self._zone.ids.token(16).hex()
-        if retry_key:
-            id = order_id(who.issuer, who.project, who.user, retry_key)
-        order = Order(id, who.issuer, who.project, who.user, specification, least, most, policy)
-        taken = await self._zone.servers.order(who, order)
-        path, rack = self._zone.tree.path, taken.order.rack
-        made = (
-            Made(server, path, rack, place.host, place.ground, place.fits)
-            for place in taken.order.placed
-            for server in place.ids
-        )
-        return Created(id, tuple(made), taken.again)
-
-    async def show(self, who: Who, id: str) -> Server:
-        return await self._zone.servers.show(who, id)
-
-    async def page(self, who: Who, query: ServerQuery) -> ServerPage:
-        return await self._zone.servers.page(who, query)
-
-    async def act(self, who: Who, id: str, action: Action, arguments: Arguments | None = None) -> Server:
-        return await self._zone.servers.act(who, id, action, arguments)
-
-    async def change(self, who: Who, id: str, change: Change) -> Server:
-        return await self._zone.servers.change(who, id, change)
-
-    async def actions(self, who: Who, id: str) -> tuple[ActionRecord, ...]:
-        return await self._zone.servers.actions(who, id)
-
-    async def console(self, who: Who, id: str, lines: int | None = None) -> str:
-        return await self._zone.servers.console(who, id, lines)
-
-    async def why(self, who: Who, id: str) -> tuple[Level, ...]:
-        return await self._zone.servers.why(who, id)
-
-    async def counts(self, who: Who) -> Mapping[str, int]:
-        project = who.project if isinstance(who, Principal) else ""
-        return self._zone.servers.counts(who.issuer, project)
 
 
 # stand-in: no image is there, until the image service is

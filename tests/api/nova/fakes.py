@@ -45,7 +45,8 @@ from banyan.core.time import Wall
 from banyan.zone.compute.sources import BootImage, ImageDetail, Interface, NetworkPlan
 from banyan.zone.views import AmountView, HostCounts, HostView, PageView, PartView, UsageView, ZoneTotals
 
-NOW = Wall(1_796_000_000.25)
+# Some time before the zone's own clock, which stands still.
+NOW = Wall(1_795_990_000.25)
 RACK = RackCode(77)
 IMAGE, BIG_IMAGE, QUEUED_IMAGE = (f"{n}0000000-0000-4000-8000-000000000000" for n in (1, 2, 3))
 NETWORK, PORT = "a0000000-0000-4000-8000-000000000001", "b0000000-0000-4000-8000-000000000001"

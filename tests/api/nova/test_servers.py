@@ -439,6 +439,19 @@ def test_a_filter_that_no_leaf_knows_fills_its_pages_all_the_same() -> None:
     run(play)
 
 
+def test_a_list_names_the_zones_that_could_not_be_asked() -> None:
+    async def play(c: Cloud) -> None:
+        await c.server()
+        assert "X-Banyan-Absent" not in (await c.ask("GET", "/servers")).headers
+        c.servers.absent = ("top/north", "top/south")
+        for path in ("/servers", "/servers/detail"):
+            answer = await c.ask("GET", path)
+            assert (answer.status_code, len(answer.json()["servers"])) == (200, 1)
+            assert answer.headers["X-Banyan-Absent"] == "top/north, top/south"
+
+    run(play)
+
+
 def test_every_sort_key_of_ours_is_one_of_the_trees() -> None:
     from banyan.api.nova.server_query import _SORT_KEYS
 

@@ -76,7 +76,7 @@ async def listed(call: Call) -> Answer:
     view = ServerView(call)
     page = await _page(call)
     servers = [view.brief(server) for server in page.servers]
-    return {"servers": servers, **_links(call, page, "/v2.1/servers")}
+    return _listed({"servers": servers, **_links(call, page, "/v2.1/servers")}, page)
 
 
 async def detailed(call: Call) -> Answer:
@@ -84,7 +84,20 @@ async def detailed(call: Call) -> Answer:
     view = ServerView(call)
     page = await _page(call)
     servers = [view.whole(server, LISTED) for server in page.servers]
-    return {"servers": servers, **_links(call, page, "/v2.1/servers/detail")}
+    return _listed({"servers": servers, **_links(call, page, "/v2.1/servers/detail")}, page)
+
+
+# Names the zones whose servers are not in a list because they could not be asked: no zone above keeps their ids.
+ABSENT = "X-Banyan-Absent"
+_NAMED = 20
+
+
+def _listed(body: dict[str, object], page: Listed) -> Answer:
+    if not page.absent:
+        return body
+    more = len(page.absent) - _NAMED
+    names = ", ".join(page.absent[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return Reply(body, headers={ABSENT: names})
 
 
 async def _page(call: Call) -> Listed:

@@ -58,7 +58,7 @@ HISTORY: Mapping[int, str] = {
     40: "Usage is answered in pages.",
     41: "Aggregates have a uuid.",
     42: "Tags of interfaces and devices of a new server are taken again.",
-    43: "os-hosts is gone.",
+    43: "os-hosts is gone; hypervisors and services tell the same.",
     44: "Fixed and floating addresses are not given by actions of servers any more.",
     45: "createImage and createBackup answer with the image's id.",
     46: "The request's id is in X-OpenStack-Request-ID too; here it always is.",

@@ -1,0 +1,213 @@
+"""The tree in the words of compute: hypervisors, services, zones, aggregates, usage, versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from banyan.api.nova.versions import FIRST, HISTORY, LAST
+from tests.api.nova.cloud import Cloud, run
+from tests.api.nova.fakes import HOSTS
+
+NONE = "f0000000-0000-4000-8000-000000000000"
+
+
+def test_every_microversion_has_its_sentence() -> None:
+    assert list(HISTORY) == list(range(FIRST.minor, LAST.minor + 1))
+    assert all(sentence.endswith(".") and 20 < len(sentence) < 130 for sentence in HISTORY.values())
+
+
+def test_versions_are_discovered_and_lead_on() -> None:
+    async def play(c: Cloud) -> None:
+        listed = (await c.ok("GET", "/../"))["versions"]
+        assert [(one["id"], one["version"], one["min_version"]) for one in listed] == [
+            ("v2.0", "", ""),
+            ("v2.1", "2.96", "2.1"),
+        ]
+        for one in listed:
+            path = one["links"][0]["href"].split("/compute", 1)[1]
+            shown = await c.ok("GET", f"/..{path}")
+            assert shown["version"]["id"] == one["id"] and shown["version"]["media-types"]
+        extensions = (await c.ok("GET", "/extensions"))["extensions"]
+        for one in extensions:
+            assert (await c.ok("GET", f"/extensions/{one['alias']}"))["extension"] == one
+
+    run(play)
+
+
+# --- hypervisors ----------------------------------------------------------------------------------
+
+BRIEF = {"id", "hypervisor_hostname", "state", "status"}
+WHOLE = BRIEF | {"hypervisor_type", "hypervisor_version", "host_ip", "service"}
+FIGURES = {
+    "vcpus", "vcpus_used", "memory_mb", "memory_mb_used", "free_ram_mb", "local_gb", "local_gb_used", "free_disk_gb",
+    "disk_available_least", "current_workload", "running_vms", "cpu_info",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("minor", [1, 27, 28, 52, 53, 74, 75, 87, 88, 96])
+def test_a_hypervisor_has_exactly_the_keys_of_its_version(minor: int) -> None:
+    async def play(c: Cloud) -> None:
+        version = f"2.{minor}"
+        listed = (await c.ok("GET", "/os-hypervisors", token="admin", version=version))["hypervisors"]
+        assert [set(one) for one in listed] == [BRIEF] * len(HOSTS)
+        more = {"uptime"} if minor >= 88 else FIGURES
+        for one in (await c.ok("GET", "/os-hypervisors/detail", token="admin", version=version))["hypervisors"]:
+            assert set(one) == WHOLE | more
+            assert isinstance(one["id"], str if minor >= 53 else int)
+        shown = await c.ok("GET", f"/os-hypervisors/{listed[1]['id']}", token="admin", version=version)
+        assert set(shown["hypervisor"]) == WHOLE | more
+        assert (shown["hypervisor"]["state"], shown["hypervisor"]["hypervisor_hostname"]) == ("down", "host-h2")
+        if minor >= 53:
+            await c.server()
+            path = "/os-hypervisors?with_servers=true"
+            with_servers = (await c.ok("GET", path, token="admin", version=version))["hypervisors"]
+            assert with_servers[0]["servers"] and ("servers" in with_servers[3]) is (minor >= 75)
+
+    run(play)
+
+
+def test_hypervisors_are_found_paged_and_summed() -> None:
+    async def play(c: Cloud) -> None:
+        async def names(query: str) -> list[str]:
+            found = await c.ok("GET", f"/os-hypervisors?{query}", token="admin", version="2.53")
+            return [one["hypervisor_hostname"] for one in found["hypervisors"]]
+
+        assert await names("hypervisor_hostname_pattern=h3.[a]") == ["host-h3.[a]"]
+        assert await names("limit=2") == ["host-h1", "host-h2"]
+        page = await c.ok("GET", "/os-hypervisors?limit=2", token="admin", version="2.53")
+        marker = page["hypervisors_links"][0]["href"].rpartition("marker=")[2]
+        assert await names(f"limit=2&marker={marker}") == ["host-h3.[a]", "host-h4"]
+        assert "hypervisors_links" not in await c.ok("GET", "/os-hypervisors?limit=4", token="admin", version="2.53")
+        for query, status in (
+            ("marker=none", 400), ("hypervisor_hostname_pattern=none", 404), ("limit=x", 400),
+            ("hypervisor_hostname_pattern=h&limit=1", 400), ("with_servers=perhaps", 400),
+        ):  # fmt: skip
+            answer = await c.ask("GET", f"/os-hypervisors?{query}", token="admin", version="2.53")
+            assert answer.status_code == status, query
+        for id, version, status in ((NONE, "2.96", 404), ("1", "2.96", 400), ("1", "2.52", 404), ("x", "2.52", 404)):
+            assert (await c.ask("GET", f"/os-hypervisors/{id}", token="admin", version=version)).status_code == status
+        sums = (await c.ok("GET", "/os-hypervisors/statistics", token="admin"))["hypervisor_statistics"]
+        assert (sums["count"], sums["vcpus"], sums["running_vms"]) == (4, 8, 2)
+        found = (await c.ok("GET", "/os-hypervisors/h4/search", token="admin"))["hypervisors"]
+        assert [one["status"] for one in found] == ["disabled"]
+        assert (await c.ask("GET", "/os-hypervisors/none/search", token="admin")).status_code == 404
+
+    run(play)
+
+
+def test_a_host_that_was_shown_is_found_by_one_look() -> None:
+    async def play(c: Cloud) -> None:
+        (first, *_) = (await c.ok("GET", "/os-hypervisors", token="admin", version="2.53"))["hypervisors"]
+        before = c.inventory.asked
+        await c.ok("GET", f"/os-hypervisors/{first['id']}", token="admin", version="2.53")
+        assert c.inventory.asked == before + 1
+
+    run(play)
+
+
+def test_services_are_the_hosts_and_the_zone_itself() -> None:
+    async def play(c: Cloud) -> None:
+        async def rows(query: str, version: str = "2.69") -> list[dict[str, object]]:
+            return list((await c.ok("GET", f"/os-services?{query}", token="admin", version=version))["services"])
+
+        assert [row["binary"] for row in await rows("")].count("nova-compute") == 4
+        assert {row["host"] for row in await rows("binary=nova-scheduler")} == {"top"}
+        (one,) = await rows("host=host-h4")
+        assert (one["status"], one["disabled_reason"], one["forced_down"]) == ("disabled", "by hand", False)
+        assert await rows("host=none") == [] and await rows("binary=nova-junk") == []
+        assert "forced_down" not in (await rows("", "2.10"))[0]
+        body = {"host": "host-h1", "binary": "nova-compute"}
+        for path, version, wanted, status in (
+            ("disable", "2.1", body, 501), ("disable", "2.1", {**body, "host": "none"}, 404),
+            ("junk", "2.1", body, 404), (NONE, "2.53", {"status": "disabled"}, 404),
+            ("junk", "2.53", {"status": "disabled"}, 400), (NONE, "2.53", {"status": "junk"}, 400),
+            (str(one["id"]), "2.53", {"status": "disabled"}, 501),
+        ):  # fmt: skip
+            answer = await c.ask("PUT", f"/os-services/{path}", wanted, "admin", version)
+            assert answer.status_code == status, (path, answer.text)
+
+    run(play)
+
+
+def test_availability_zones_are_those_of_the_hosts() -> None:
+    async def play(c: Cloud) -> None:
+        found = (await c.ok("GET", "/os-availability-zone"))["availabilityZoneInfo"]
+        assert [(one["zoneName"], one["zoneState"]["available"], one["hosts"]) for one in found] == [
+            ("az1", True, None),
+            ("nova", True, None),
+        ]
+        found = (await c.ok("GET", "/os-availability-zone/detail", token="admin"))["availabilityZoneInfo"]
+        assert [one["zoneName"] for one in found] == ["internal", "az1", "nova"]
+        assert found[1]["hosts"]["host-h2"]["nova-compute"]["available"] is False
+        pinned = await c.server(availability_zone="az1")
+        free = await c.server(availability_zone="nova")
+        shown = [(await c.ok("GET", f"/servers/{id}", version="2.96"))["server"] for id in (pinned, free)]
+        assert [one["pinned_availability_zone"] for one in shown] == ["az1", None]
+
+    run(play)
+
+
+# --- aggregates -----------------------------------------------------------------------------------
+
+
+def test_aggregates_are_kept_with_hosts_and_notes() -> None:
+    async def play(c: Cloud) -> None:
+        async def act(key: str, value: object, status: int = 200, id: object = 1) -> dict[str, object]:
+            answer = await c.ask("POST", f"/os-aggregates/{id}/action", {key: value}, "admin")
+            assert answer.status_code == status, (key, answer.text)
+            return dict(answer.json().get("aggregate", {}))
+
+        made = await c.ok("POST", "/os-aggregates", {"aggregate": {"name": "a", "availability_zone": "z"}}, "admin")
+        assert "hosts" not in made["aggregate"] and "uuid" not in made["aggregate"]
+        again = await c.ask("POST", "/os-aggregates", {"aggregate": {"name": "a"}}, "admin")
+        assert again.status_code == 409
+        assert (await act("add_host", {"host": "host-h1"}))["hosts"] == ["host-h1"]
+        await act("add_host", {"host": "host-h1"}, 409)
+        await act("add_host", {"host": "none"}, 404)
+        await act("add_host", {"host": "host-h1"}, 404, id=9)
+        await act("add_host", {"host": "host-h1"}, 400, id="x")
+        assert (await act("set_metadata", {"metadata": {"k": "v"}}))["metadata"] == {"availability_zone": "z", "k": "v"}
+        assert (await act("set_metadata", {"metadata": {"k": None}}))["metadata"] == {"availability_zone": "z"}
+        assert (await c.ask("DELETE", "/os-aggregates/1", token="admin")).status_code == 400, "it has a host"
+        await act("remove_host", {"host": "host-h2"}, 404)
+        assert (await act("remove_host", {"host": "host-h1"}))["hosts"] == []
+        body = {"aggregate": {"name": "b", "availability_zone": "y"}}
+        changed = (await c.ok("PUT", "/os-aggregates/1", body, "admin", "2.41"))["aggregate"]
+        assert (changed["name"], changed["metadata"], len(changed["uuid"])) == ("b", {"availability_zone": "y"}, 36)
+        for wrong in ({"name": ""}, {"name": "x" * 256}, {"name": "c", "availability_zone": "a:b"}, {}):
+            assert (await c.ask("POST", "/os-aggregates", {"aggregate": wrong}, "admin")).status_code == 400
+        await c.ok("DELETE", "/os-aggregates/1", token="admin")
+        assert (await c.ask("GET", "/os-aggregates/1", token="admin")).status_code == 404
+        assert (await c.ask("GET", "/os-aggregates/-1", token="admin")).status_code == 404
+
+    run(play)
+
+
+# --- usage ----------------------------------------------------------------------------------------
+
+WINDOW = "start=2026-11-29T00:00:00&end=2027-01-01T00:00:00"
+
+
+def test_usage_counts_servers_that_are_there_and_those_that_are_gone() -> None:
+    async def play(c: Cloud) -> None:
+        first, second = await c.server(), await c.server(flavorRef="2")
+        await c.server("other")
+        await c.ok("DELETE", f"/servers/{first}")
+        path = f"/os-simple-tenant-usage/p1?{WINDOW}"
+        usage = (await c.ok("GET", path))["tenant_usage"]
+        states = {one["instance_id"]: one["state"] for one in usage["server_usages"]}
+        assert states == {first: "terminated", second: "active"}
+        assert usage["total_hours"] >= 0 and usage["tenant_id"] == "p1"
+        every = (await c.ok("GET", f"/os-simple-tenant-usage?{WINDOW}", token="admin"))["tenant_usages"]
+        assert {one["tenant_id"] for one in every} == {"p1", "p2"} and "server_usages" not in every[0]
+        detailed = await c.ok("GET", f"/os-simple-tenant-usage?{WINDOW}&detailed=1", token="admin")
+        assert "server_usages" in detailed["tenant_usages"][0]
+        page = await c.ok("GET", f"{path}&limit=1", version="2.40")
+        assert len(page["tenant_usage"]["server_usages"]) == 1
+        next_page = page["tenant_usage_links"][0]["href"].split("/v2.1", 1)[1]
+        assert len((await c.ok("GET", next_page, version="2.40"))["tenant_usage"]["server_usages"]) == 1
+        assert await c.ok("GET", f"/os-simple-tenant-usage/p1?{WINDOW.replace('2026', '2020')[:30]}")
+        for query in ("start=yesterday", "start=2027-01-01T00:00:00&end=2026-01-01T00:00:00", ""):
+            assert (await c.ask("GET", f"/os-simple-tenant-usage/p1?{query}")).status_code == 400, query
+
+    run(play)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeVar
 
 import numpy as np
@@ -110,15 +111,22 @@ def want(order: Order) -> Want:
     )
 
 
+@lru_cache(maxsize=4_096)
+def _counters_of(shape: Shape) -> tuple[str, str]:
+    """Under which keys a digest says how many fit, and on how many hosts that was counted."""
+    return f"lf:{shape.key}", f"lk:{shape.id}"
+
+
 def room_of(counters: Mapping[str, int], shape: Shape) -> tuple[int, bool]:
     """How many guests of the shape a member says it has room for; whether it counted that on all of its hosts.
 
     Where it did not (the shape is new, or older programs are below) the free totals of the other hosts
     are an upper bound: they say what can not be, and who has most.
     """
-    fits = counters.get(f"lf:{shape.key}", 0)
+    fits_as, counted_as = _counters_of(shape)
+    fits = counters.get(fits_as, 0)
     hosts = counters.get("lh", 0)
-    others = hosts - counters.get(f"lk:{shape.id}", 0)
+    others = hosts - counters.get(counted_as, 0)
     if others <= 0:
         return fits, True
     bound = MAX_ROOM

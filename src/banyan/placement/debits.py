@@ -9,12 +9,11 @@ hints in memory: lost at a restart, and never believed against a member's own wo
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
-from banyan.core.resources import Shape
+from banyan.core.resources import ResourceClass, Shape
 
 M = TypeVar("M", bound=Hashable)
 
@@ -31,12 +30,12 @@ class _Debit:
 
 @dataclass(slots=True)
 class _Owed:
-    """One member's debits, by number; and how many guests of each shape they are."""
+    """One member's debits, by number; and what all of their guests need."""
 
     next: int = 1
     debits: OrderedDict[int, _Debit] = field(default_factory=OrderedDict)
     numbers: dict[str, int] = field(default_factory=dict)
-    guests: dict[Shape, int] = field(default_factory=dict)
+    needs: dict[ResourceClass, int] = field(default_factory=dict)
     answered: list[str] = field(default_factory=list)
 
 
@@ -54,7 +53,7 @@ class Debits(Generic[M]):
         owed.next += 1
         owed.debits[number] = _Debit(order, shape, count)
         owed.numbers[order] = number
-        owed.guests[shape] = owed.guests.get(shape, 0) + count
+        _shift(owed, shape, count)
         if len(owed.debits) > MAX_DEBITS:
             self._drop(owed, next(iter(owed.debits)))
         return number
@@ -69,7 +68,7 @@ class Debits(Generic[M]):
         if count < 1:
             self._drop(owed, number)
         else:
-            owed.guests[debit.shape] += count - debit.count
+            _shift(owed, debit.shape, count - debit.count)
             debit.count = count
             owed.answered.append(order)
 
@@ -97,15 +96,13 @@ class Debits(Generic[M]):
         if owed is not None:
             owed.debits.clear()
             owed.numbers.clear()
-            owed.guests.clear()
+            owed.needs.clear()
             owed.answered.clear()
 
     def against(self, member: M, shape: Shape) -> int:
-        """How many guests of `shape` have no place there because of the debits, if all of them met at one host."""
+        """How many guests of `shape` have no place there because of the debits."""
         owed = self._owed.get(member)
-        if owed is None or not owed.guests:
-            return 0
-        return sum(displaced(other, shape, count) for other, count in owed.guests.items())
+        return displaced(owed.needs, shape) if owed is not None and owed.needs else 0
 
     def owing(self) -> list[M]:
         """Members that some order counts against."""
@@ -122,23 +119,19 @@ class Debits(Generic[M]):
         if debit is None:
             return
         del owed.numbers[debit.order]
-        owed.guests[debit.shape] -= debit.count
-        if not owed.guests[debit.shape]:
-            del owed.guests[debit.shape]
+        _shift(owed, debit.shape, -debit.count)
 
 
-@lru_cache(maxsize=16_384)
-def _ratio(other: Shape, shape: Shape) -> tuple[int, int]:
-    """(a, b): one guest of `other` takes what a/b guests of `shape` need, of the class that is scarcest for it."""
-    most = (0, 1)
-    needs = dict(other.needs)
+def _shift(owed: _Owed, shape: Shape, count: int) -> None:
     for cls, need in shape.needs:
-        if needs.get(cls, 0) * most[1] > most[0] * need:
-            most = (needs[cls], need)
-    return most
+        owed.needs[cls] = owed.needs.get(cls, 0) + need * count
+        if not owed.needs[cls]:
+            del owed.needs[cls]
 
 
-def displaced(other: Shape, shape: Shape, count: int) -> int:
-    """How many guests of `shape` so many of `other` displace, rounded up. Of itself, each displaces one."""
-    a, b = _ratio(other, shape)
-    return -(-count * a // b)
+def displaced(needs: Mapping[ResourceClass, int], shape: Shape) -> int:
+    """How many guests of `shape` would stand where so much is needed, by the class that is scarcest for them.
+
+    So many guests of the same shape displace as many, exactly; of others it is an estimate.
+    """
+    return max([0, *(-(-needs.get(cls, 0) // need) for cls, need in shape.needs)])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from banyan.core.ids import ZoneCode
 from banyan.core.order import GroupPolicy, GroupScope, Hints, Order, Policy, Reason, Refusal, Specification
-from banyan.core.resources import MEMORY_MIB, VCPU, Shape, shape
+from banyan.core.resources import MEMORY_MIB, VCPU, ResourceClass, Shape, shape
 from banyan.placement.candidates import Candidates, Key, Member, Want, room_of
 from banyan.placement.choose import MAX_TRIES, Chance, Sharing, pack_shares, spread_shares
 from banyan.placement.debits import displaced
@@ -171,11 +171,12 @@ class OnPaper:
     numbers: dict[Key, int] = field(default_factory=dict)
 
     def room(self, key: Key, one: Shape) -> int:
-        owed: dict[Shape, int] = {}
+        owed: dict[ResourceClass, int] = {}
         for _, _, other, count in self.debits.get(key, []):
-            owed[other] = owed.get(other, 0) + count
+            for cls, need in other.needs:
+                owed[cls] = owed.get(cls, 0) + need * count
         fits, _ = room_of(self.counters.get(key, {}), one)
-        return max(0, fits - sum(displaced(other, one, count) for other, count in owed.items()))
+        return max(0, fits - displaced(owed, one))
 
 
 @settings(max_examples=150)

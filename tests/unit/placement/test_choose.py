@@ -222,10 +222,14 @@ def test_a_member_that_never_answers_is_owed_a_bounded_number() -> None:
     assert debits.count(("child", 1)) == MAX_DEBITS == debits.against(("child", 1), CORE)
 
 
-def test_a_guest_displaces_as_many_of_another_shape_as_its_scarcest_class_holds() -> None:
+def test_guests_displace_as_many_of_another_shape_as_its_scarcest_class_holds() -> None:
     large = shape({VCPU: 4, MEMORY_MIB: 100})
-    assert displaced(large, CORE, 3) == 12
-    assert displaced(CORE, large, 3) == 1
-    assert displaced(large, large, 3) == 3
-    assert displaced(shape({MEMORY_MIB: 5}), CORE, 3) == 0
-    assert displaced(shape({MEMORY_MIB: 300, VCPU: 1}), large, 1) == 3
+    assert displaced({VCPU: 12, MEMORY_MIB: 300}, CORE) == 12
+    assert displaced({VCPU: 3}, large) == 1
+    assert displaced({VCPU: 12, MEMORY_MIB: 300}, large) == 3
+    assert displaced({MEMORY_MIB: 5}, CORE) == 0
+    assert displaced({MEMORY_MIB: 300, VCPU: 1}, large) == 3
+    debits: Debits[Key] = Debits()
+    debits.add(("child", 1), "a", large, 3)
+    debits.add(("child", 1), "b", CORE, 2)
+    assert (debits.against(("child", 1), CORE), debits.against(("child", 1), large)) == (14, 4)

@@ -1,4 +1,4 @@
-"""The parent that settings name, for a zone whose key was listed."""
+"""Settings: the parent that they name, the public URL, and what is served."""
 
 from __future__ import annotations
 
@@ -24,3 +24,22 @@ def test_half_a_parent_is_refused_by_both_its_names(addresses: list[str], pin: s
     with pytest.raises(BadInput, match=r"link.parent .* link.parent_pin") as refused:
         settings.for_parent()
     assert refused.value.code == "bad-setting"
+
+
+def test_the_public_url_is_an_origin() -> None:
+    def url(text: str | None) -> str:
+        return load(None, {"data": "/nowhere", "api.public_url": text}).public_url()
+
+    assert url(None) == "" and url("https://cloud.example:8780/") == "https://cloud.example:8780"
+    assert url("http://[2001:db8::1]:80") == "http://[2001:db8::1]:80"
+    for wrong in ("cloud.example", "https://", "ftp://x", "https://x/path", "https://x?y"):
+        with pytest.raises(BadInput, match=r"api.public_url") as refused:
+            url(wrong)
+        assert refused.value.code == "bad-setting"
+
+
+def test_identity_is_served_unless_it_is_turned_off() -> None:
+    assert load(None, {"data": "/nowhere"}).identity.enabled
+    assert not load(None, {"data": "/nowhere", "identity.enabled": False}).identity.enabled
+    with pytest.raises(BadInput, match=r"token_life"):
+        load(None, {"data": "/nowhere", "identity.token_life": 5})

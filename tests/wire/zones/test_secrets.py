@@ -20,6 +20,7 @@ from banyan.trust import tokens
 from banyan.trust.authority import Issuer, api_certificate
 from tests.wire.zones.processes import Cloud, Zone, banyan, start
 from tests.wire.zones.stores import look
+from tests.wire.zones.test_credentials import client, log_in
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +107,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         wrong.write_text(token[:-6] + "AAAAAA")
         secrets["refused token"] = wrong.read_bytes()
         assert banyan("zone", "list", *there, "--token-file", str(wrong), loaded=False).status == 3
+        secrets |= users(top)
         replaced = top.cli("zone", "replace", "lab", "--json").json()["code"]
         secrets["replacement code"] = replaced.encode()
         assert top.cli("authority", "rotate").status == 0
@@ -151,13 +153,43 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def bytes_of(zones: list[Zone], when: str) -> dict[str, bytes]:
-    """Logs, and each file of the data folders but the seal keys, which are the one secret that is a file."""
+    """Logs, and each file of the data folders but the seal keys and first passwords: the secrets that are files."""
     found = {f"log of {zone.name}": zone.log.read_bytes() for zone in zones if zone.log.exists()}
     for zone in zones:
         for path in zone.data.rglob("*"):
-            if path.is_file() and path.name != "seal.key":
+            if path.is_file() and path.name not in ("seal.key", "admin-password"):
                 found[f"{path.name} of {zone.name} {when}"] = path.read_bytes()
     return found
+
+
+def users(zone: Zone) -> dict[str, bytes]:
+    """What the cloud's users hold: the first password, a wrong one, a token, a key with its token."""
+    password = (zone.data / "admin-password").read_bytes().strip()
+    with client(zone) as http:
+        entry = zone.cli("credentials", "--cloud-name", "c", "--json").json()["clouds"]["c"]
+        token = log_in(http, entry).headers["X-Subject-Token"]
+        http.get("/identity/v3/users", headers={"X-Auth-Token": token[:-6] + "AAAAAA"})
+        wrong = {**entry, "auth": {**entry["auth"], "password": "one that is not right"}}
+        assert log_in(http, wrong).status_code == 401
+        head = {"X-Auth-Token": token}
+        made = http.get("/identity/v3/auth/tokens", headers={**head, "X-Subject-Token": token}).json()["token"]
+        path = f"/identity/v3/users/{made['user']['id']}"
+        body = {"application_credential": {"name": "k"}}
+        key = http.post(f"{path}/application_credentials", json=body, headers=head).json()["application_credential"]
+        secret = key["secret"].encode()
+        auth = {"application_credential_id": key["id"], "application_credential_secret": key["secret"]}
+        entry = {"auth_type": "v3applicationcredential", "auth": {**entry["auth"], **auth}}
+        second = log_in(http, entry).headers["X-Subject-Token"]
+        ec2 = http.post(f"{path}/credentials/OS-EC2", json={"tenant_id": made["project"]["id"]}, headers=head)
+        http.delete("/identity/v3/auth/tokens", headers={**head, "X-Subject-Token": second})
+    return {
+        "first password": password,
+        "wrong password": b"one that is not right",
+        "user's token": token.encode(),
+        "token by a key": second.encode(),
+        "application credential": secret,
+        "EC2 secret": ec2.json()["credential"]["secret"].encode(),
+    }
 
 
 def seeds(unit: Unit) -> dict[str, bytes]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from collections.abc import Iterator
 
 import pytest
 
 from banyan.core.errors import NotFound, Unreachable
 from banyan.core.server import Action, NoValidHost, ServerQuery, VmState
+from banyan.simulate.site import Site
 from banyan.simulate.world import World
+from banyan.zone.servers.tree import TreeServers
 from tests.scenario.trees import SPEC, create, plant, rests, show, until
 
 
@@ -95,3 +99,38 @@ def test_an_id_of_nobody_is_not_found(world: World) -> None:
     top = plant(world, "1x2")
     with pytest.raises(NotFound):
         show(top, "01890000-0000-8000-8000-000000000000")
+
+
+def rows(site: Site) -> dict[str, int]:
+    """How many rows each table on the zone's disk has."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.deserialize(site.backup().database)
+        tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in tables}
+
+
+def routes(site: Site) -> int:
+    return site.tree(lambda servers, caller: count_routes(servers))
+
+
+async def count_routes(servers: TreeServers) -> int:
+    return servers.routes
+
+
+def test_nothing_above_a_leaf_grows_with_servers(world: World) -> None:
+    top = plant(world, "2x2x4")
+    above = [top, world["top/z1"], world["top/z2"]]
+    # Some first: the ledger's row of a project in each child is no matter of how many servers it has.
+    create(top, 40)
+    world.advance(30.0)
+    before = [rows(site) for site in above]
+    assert before[0]["ledger"] == 2
+    assert before[0]["servers"] == before[0]["orders"] == 0
+    for _ in range(20):
+        create(top, 30)
+    create(top)
+    world.advance(30.0)
+    assert [rows(site) for site in above] == before
+    assert [routes(site) for site in above] == [4, 2, 2]
+    leaves = [rows(world[f"top/z{a}/z{b}"])["servers"] for a in (1, 2) for b in (1, 2)]
+    assert sum(leaves) == 641

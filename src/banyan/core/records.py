@@ -279,6 +279,23 @@ class OrderRows(Protocol):
         """Deletes orders that came before and are not unconfirmed; at most `limit`, the oldest first."""
 
 
+class CancelRows(Protocol):
+    """Orders to be cancelled at members, until these acknowledge it. Member 0: cancelled here, by whoever sent them."""
+
+    def put(self, members: Sequence[ZoneCode], order: str, at: Wall) -> None:
+        """Nothing happens to those that are there already."""
+
+    def drop(self, member: ZoneCode, order: str) -> None: ...
+    def of(self, member: ZoneCode, after: str, limit: int) -> Sequence[str]:
+        """Ids of orders, after that one."""
+
+    def members(self) -> Sequence[ZoneCode]:
+        """Those that have some, but 0."""
+
+    def forget(self, member: ZoneCode, before: Wall) -> None:
+        """Those of before."""
+
+
 class CodeRows(Protocol):
     def get(self, id: str) -> CodeRecord | None: ...
     def page(self, after: str | None, limit: int) -> Sequence[CodeRecord]: ...
@@ -360,6 +377,8 @@ class Unit(Protocol):
     def actions(self) -> ActionRows: ...
     @property
     def orders(self) -> OrderRows: ...
+    @property
+    def cancels(self) -> CancelRows: ...
     @property
     def codes(self) -> CodeRows: ...
     @property

@@ -335,6 +335,16 @@ orders = Table(
 _CLAIMED = text("state = 'claimed'")
 Index("orders_claimed", orders.c.id, sqlite_where=_CLAIMED, postgresql_where=_CLAIMED)
 
+# Orders whose cancel a member has not acknowledged yet; member 0: cancelled here, by whoever sent them.
+cancels = Table(
+    "cancels",
+    metadata,
+    Column("member", BigInteger, primary_key=True, autoincrement=False),
+    Column("order_id", Text, primary_key=True),
+    Column("at", Instant, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 codes = Table(
     "codes",
     metadata,

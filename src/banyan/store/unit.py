@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from banyan.store.authorities import SqlAuthorities
+from banyan.store.cancels import SqlCancels
 from banyan.store.catalogue import SqlCatalogue
 from banyan.store.children import SqlChildren
 from banyan.store.codes import SqlCodes
@@ -57,6 +58,7 @@ class SqlUnit:
     orders: SqlOrders
     directory: SqlDirectory
     compute: SqlCompute
+    cancels: SqlCancels
 
 
 def unit(connection: Connection, seal: Seal) -> SqlUnit:
@@ -83,4 +85,5 @@ def unit(connection: Connection, seal: Seal) -> SqlUnit:
         SqlOrders(connection),
         SqlDirectory(connection, seal),
         SqlCompute(connection),
+        SqlCancels(connection),
     )

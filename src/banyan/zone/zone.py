@@ -46,6 +46,7 @@ from banyan.zone.roster import Roster
 from banyan.zone.servers.answers import Answers
 from banyan.zone.servers.assembly import Assembly
 from banyan.zone.servers.below import Below
+from banyan.zone.servers.cancels import Cancels
 from banyan.zone.servers.leaf import RackServers
 from banyan.zone.servers.placing import Placing
 from banyan.zone.servers.tree import TreeServers
@@ -126,7 +127,8 @@ class Zone:
         below = Below(self.roster, self.tree, settings.replies)
         self._assembly = Assembly(own, store, clock, ids, self.members, self.streams, lambda: self.tree.path)
         self.servers = self._assembly.leaf
-        self.placing = Placing(own, clock, ids, self.members, self.servers, below, lambda: self.tree.path)
+        self.cancels = Cancels(own, store, clock, below)
+        self.placing = Placing(own, clock, ids, self.members, self.servers, below, self.cancels, lambda: self.tree.path)
         self.tree_servers = TreeServers(
             own, ids, self.tree, self.roster, self.streams, self.servers, below, self.placing, self.ancestors
         )
@@ -149,11 +151,12 @@ class Zone:
         self.shapes = Shapes(own, store, clock, self.members)
         self.loops = {a.name: Loop(a, clock, ids) for a in self._activations()}
         self.roster.woken = self.loops["health"].signal
+        self.cancels.signal = self.loops["cancels"].signal
         own.retimed = self._retimed
         self._tasks: asyncio.TaskGroup | None = None
 
     def _activations(self) -> tuple[Activation, ...]:
-        return (self.publish, self.health, self.certificates, self.shapes)
+        return (self.publish, self.health, self.certificates, self.shapes, self.cancels)
 
     def _retimed(self) -> None:
         for name in ("certificates", "publish"):
@@ -208,6 +211,7 @@ class Zone:
             self._add_uplink(row).side.again = coded and bool(row.certificate)
         self._place()
         await self.roster.load()
+        await self.cancels.load()
         for spec in self.settings.racks:
             await self._add_rack(spec)
         await self._drop_racks()

@@ -22,6 +22,8 @@ from banyan.core.server_messages import (
     ConsoleReply,
     IdCall,
     LookCall,
+    Nothing,
+    OrderCall,
     Person,
     PlaceCall,
     ServerReply,
@@ -57,6 +59,9 @@ class Answers:
                 who = self._who(call.person, caller)
                 within = request.deadline / 1000 * PART
                 reply = await servers.placing.place(call.order, who, within, call.above, self._admit)
+            case "cancel":
+                await servers.placing.cancel(caller, read(request.body, OrderCall).order)
+                reply = Nothing()
             case "act":
                 act = read(request.body, ActCall)
                 reply = ServerReply(await servers.act(self._who(act.person, caller), act.id, act.action, act.arguments))
@@ -81,7 +86,7 @@ class Answers:
                 one = read(request.body, IdCall)
                 reply = ConsoleReply(await servers.console(self._who(one.person, caller), one.id, one.lines or None))
             case _:
-                known = "page, usage, command, place, act, change, look, servers, why, actions and console"
+                known = "page, usage, command, place, cancel, act, change, look, servers, why, actions and console"
                 raise BadInput("bad-verb", f"this version answers {known}, not {request.verb[:40]!r}")
         return msgspec.msgpack.encode(reply)
 

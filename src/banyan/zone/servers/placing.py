@@ -32,6 +32,7 @@ from banyan.zone.members import Members
 from banyan.zone.own import Own
 from banyan.zone.servers.access import Who, caller_of
 from banyan.zone.servers.below import Below, may_have_acted, person_of
+from banyan.zone.servers.cancels import HERE, Cancels
 from banyan.zone.servers.leaf import LeafServers
 from banyan.zone.servers.orders import Admit, Taken, admit_all
 
@@ -41,6 +42,8 @@ PART: Final = 0.8
 REMEMBERED: Final = 1_000
 # After so many seconds a child's ledger has what was ordered there, or it is not heard.
 LATE: Final = 120.0
+# Orders of which it is remembered to whom they went: a cancel comes soon, or after a restart.
+MAX_WENT: Final = 20_000
 _NONE: Final = Specification("", {})
 
 
@@ -70,6 +73,7 @@ class Placing:
         members: Members,
         leaf: LeafServers,
         below: Below,
+        cancels: Cancels,
         path: Callable[[], str],
     ) -> None:
         self.placed = self.refused = self.undecided = 0
@@ -79,7 +83,10 @@ class Placing:
         self._members = members
         self._leaf = leaf
         self._below = below
+        self._cancels = cancels
         self._path = path
+        # Where orders of late went: the children, HERE for own racks, and under which ids.
+        self._went: OrderedDict[str, set[tuple[ZoneCode, str]]] = OrderedDict()
         self._under_way: dict[str, asyncio.Task[PlaceReply]] = {}
         self._ways: OrderedDict[str, tuple[Order, tuple[Level, ...]]] = OrderedDict()
         self._recent: OrderedDict[tuple[int, str], dict[int, Mono]] = OrderedDict()
@@ -94,10 +101,12 @@ class Placing:
     ) -> PlaceReply:
         """Its places, or the refusal of all members; within so many seconds.
 
-        Raises Unreachable("order-undecided") if a member did not answer, and what Orders.take raises but NoValidHost.
+        Of members that do not answer nothing is expected any more: a cancel of their part is stored. Raises what
+        Orders.take raises but NoValidHost.
         """
         check_order(order)
         admit(order)
+        self._cancels.check(order.id)
         known = self._under_way.get(order.id)
         if known is None:
             known = asyncio.ensure_future(self._place(order, who, within, above, admit))
@@ -105,6 +114,16 @@ class Placing:
             known.add_done_callback(lambda task: self._ended(order.id, task))
         # Whoever asked may be gone before it is known what became of the order; that is found out all the same.
         return await asyncio.shield(known)
+
+    async def cancel(self, who: Who, order: str) -> None:
+        """Refuses the order from now on, and undoes what came of it, here and below: stored when this returns. Who does
+        not know any more where it went, as after a restart, tells all children, which may have it."""
+        went = self._went.get(order)
+        if went is None:
+            went = {(code, order) for code in self._members.children}
+        await self._cancels.here(order, sorted(one for one in went if one[0] != HERE))
+        for id in sorted({order, *(id for member, id in went if member == HERE)}):
+            await self._leaf.cancel(who, id)
 
     def ways(self, who: Who, id: str) -> tuple[Level, ...]:
         """Of an order or a request of late: what this zone and those below did with it."""
@@ -120,7 +139,10 @@ class Placing:
         now = self._clock.now()
         return {ZoneCode(c) for c, at in self._recent.get((issuer, project), {}).items() if now - at < LATE}
 
-    def _sent(self, order: Order, child: ZoneCode) -> None:
+    def _sent(self, order: Order, child: ZoneCode, id: str) -> None:
+        self._went.setdefault(order.id, set()).add((child, id))
+        while len(self._went) > MAX_WENT:
+            self._went.popitem(last=False)
         children = self._recent.setdefault((order.issuer, order.project), {})
         self._recent.move_to_end((order.issuer, order.project))
         children[child] = self._clock.now()
@@ -147,14 +169,20 @@ class Placing:
     async def _share_out(self, course: _Course) -> None:
         """Until the order has its places or nobody is left to ask. All members of one turn are asked at once."""
         while shares := course.sharing.next():
+            self._cancels.check(course.order.id)
             here = self._level(course, shares)
-            results = await asyncio.gather(
-                *(self._send(course, share, here) for share in shares), return_exceptions=True
-            )
+            sent = (self._send(course, share, here) for share in shares)
+            results = await asyncio.gather(*sent, return_exceptions=True)
             raised: BaseException | None = None
+            silent: list[tuple[ZoneCode, str]] = []
             for share, result in zip(shares, results, strict=True):
+                if isinstance(result, BanyanError) and may_have_acted(result) and share.member[0] == "child":
+                    silent.append((ZoneCode(share.member[1]), share.order))
                 error = self._heed(course, share, result)
                 raised = raised or error
+            if silent:
+                # Stored before anything goes elsewhere, and before anybody is told.
+                await self._cancels.owe(silent)
             if raised is not None:
                 raise raised
 
@@ -179,20 +207,22 @@ class Placing:
         if may_have_acted(result):
             self.undecided += 1
             sharing.undecided(key)
-            text = f"a part of the order went to {self._name(key)}, which gave no answer: {result.text}"
-            return Unreachable("order-undecided", text[:500], transient=True)
+            self._members.candidates.answered(key, share.order, 0)
+            # Of an own rack it is the store that does not say what it did: nobody is there to be told of a cancel.
+            return result if key[0] == "rack" else None
         sharing.refused(key, Refusal(1, {Reason.REFUSED: 1}))
-        return result if result.code in ("other-order", "order-cancelled") else None
+        return result if result.code == "other-order" else None
 
     async def _send(self, course: _Course, share: Share, here: Level) -> PlaceReply:
         order, (kind, code) = course.order, share.member
         part = for_member(order, self._name(share.member), {}, share, order.least)
         above = (*course.above, here)
         if kind == "rack":
+            self._sent(order, HERE, part.id)
             return await self._take(course, RackCode(code), part, above)
         child = ZoneCode(code)
         left = course.until - self._clock.now()
-        self._sent(order, child)
+        self._sent(order, child, part.id)
         call = PlaceCall(replace(part, epoch=self._below.epoch(child)), share.number, above, person_of(course.who))
         reply = await self._below.ask(child, course.who, "place", call, PlaceReply, left * PART)
         if reply.refusal is None and not 1 <= len(reply.made) <= part.most:

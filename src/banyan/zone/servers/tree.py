@@ -8,16 +8,17 @@ there. Nothing is asked twice: a change that was not answered has an unknown out
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from banyan.core.errors import BadInput, NotFound, Refused, Unreachable
+from banyan.core.errors import BadInput, Conflict, NotFound, Refused, Unreachable
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import RackCode, ZoneCode, read_guest_id
-from banyan.core.order import Order, Policy, Specification, order_id
+from banyan.core.order import Order, Policy, Specification, arguments_digest, order_id
 from banyan.core.ports import Ids
 from banyan.core.principal import Principal
 from banyan.core.server import (
@@ -62,6 +63,8 @@ from banyan.zone.tree import Tree
 
 T = TypeVar("T")
 
+# Answers that are kept for whoever says the same again.
+MAX_KEPT: Final = 10_000
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -89,6 +92,13 @@ class TreeServers:
         self._leaf = leaf
         self._below = below
         self._above = above
+        # Answers to orders with a retry key, by the order's id.
+        self._kept: OrderedDict[str, tuple[bytes, Created]] = OrderedDict()
+
+    @property
+    def routes(self) -> int:
+        """Racks below whose way is known: what this zone holds so that servers are found, however many there are."""
+        return len(self._roster.routes)
 
     # --- orders ---------------------------------------------------------------------------------
 
@@ -113,10 +123,21 @@ class TreeServers:
         issuer = who.issuer if isinstance(who, Principal) else self._own.code
         id = order_id(issuer, of, user, retry_key) if retry_key else self._ids.token(16).hex()
         order = Order(id, issuer, of, user, specification, least, most, policy)
+        known = self._kept.get(id) if retry_key else None
+        if known is not None:
+            if known[0] != arguments_digest(order):
+                text = "the same retry key was used before for another order; take another key"
+                raise Conflict("other-order", text)
+            return known[1]
         reply = await self.placing.place(order, who, self._below.replies)
         if reply.refusal is not None:
             raise NoValidHost(reply.refusal.looked, reply.refusal.counts, least, reply.refusal.fits)
-        return Created(id, reply.made, reply.again, reply.levels)
+        created = Created(id, reply.made, reply.again, reply.levels)
+        if retry_key:
+            self._kept[id] = (arguments_digest(order), replace(created, again=True))
+            while len(self._kept) > MAX_KEPT:
+                self._kept.popitem(last=False)
+        return created
 
     def _check_operator(self, who: Caller) -> None:
         """Raises Refused("forbidden") unless that operator may order anywhere in this zone."""

@@ -252,6 +252,7 @@ class FakeSurface:
         if kind == "use":
             self._whole(caller, Role.VIEWER)
             uses = [UseView("00000001", f"p{n}", f"project {n}", n, n, n, n) for n in range(3)]
+            uses = [one for one in uses if all(fnmatchcase(getattr(one, k), v) for k, v in filters.items())]
             return _page(uses, marker, limit, self.absent)
         top = self._find(caller, Role.VIEWER, path)
         zones = [p for p in sorted(self.tree) if under(p, top)]

@@ -70,7 +70,7 @@ TABLE: tuple[Route, ...] = (
     route("GET", "/v1/usage", usage.usage, "usage", _V, "Totals of the tree, unknown apart",
           query=usage.UsageQuery, answer=UsageView),
     route("GET", "/v1/use", usage.use, "use", _V, "What each project uses",
-          query=PageQuery, answer=UseView, paged=True),
+          query=usage.UseQuery, answer=UseView, paged=True),
     route("GET", "/v1/racks", inventory.racks, "rack.list", _V, "Racks",
           query=inventory.RacksQuery, answer=RackView, paged=True),
     route("GET", "/v1/hosts", inventory.hosts, "host.list", _V, "Hosts",

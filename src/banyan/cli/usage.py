@@ -81,12 +81,18 @@ def follow(s: Session, under: str, pause: float, wait: Wait, rounds: int | None)
 
 def use(
     *,
+    project: Annotated[
+        str, Parameter(help="Only projects whose id matches.", metavar="PATTERN", show_default=False)
+    ] = "",
+    name: Annotated[
+        str, Parameter(help="Only projects whose name matches.", metavar="PATTERN", show_default=False)
+    ] = "",
     limit: Limit = None,
     target: Target = HERE,
 ) -> int:
     """What each project uses, in the whole tree."""
     with session(target) as s:
-        return s.list("/v1/use", UseView, USE, "no project uses anything", limit)
+        return s.list("/v1/use", UseView, USE, "no project uses anything", limit, project=project, name=name)
 
 
 def register(app: App) -> None:

@@ -34,7 +34,6 @@ from banyan.zone.authorise import Lineage, check, unseen, within
 from banyan.zone.carry import Target, ask, beyond
 from banyan.zone.commands.zones import check_word
 from banyan.zone.firm import firm
-from banyan.zone.reconcile.admission import Refusals
 from banyan.zone.servers import shown
 from banyan.zone.tree import Node
 from banyan.zone.views import (
@@ -75,8 +74,6 @@ class Front:
         zone.answer = self.answer
         self._journal_number = 0
         self._pages = ZonePages(zone)
-        # A budget of its own: strangers at the API shall not hide strangers at the link.
-        self._refusals = Refusals()
 
     # --- callers --------------------------------------------------------------------------------
 
@@ -88,7 +85,7 @@ class Front:
 
     async def refused(self, caller: Caller | None, address: str, what: str, error: str) -> None:
         zone = self._zone
-        if not self._refusals.may_write(zone.clock.now()):
+        if not zone.api_refusals.may_write(zone.clock.now()):
             return
         who = caller or Caller("stranger", Role.VIEWER, zone.own.code, address=address)
         event = zone.own.event("request-refused", what[:200], error[:500], who, "refused")
@@ -221,7 +218,7 @@ class Front:
             if target.via is not None:
                 raise BadInput("own-zone", f"{kind} is kept by each zone for itself; ask {target.path} directly")
             if kind == "use":
-                return own_lists.use(self._zone.streams.uses, filters, marker, limit)
+                return await own_lists.use(self._zone.streams.uses, self._zone.clock, filters, marker, limit)
             return await own_lists.journal(self._zone.store, filters, marker, limit)
         if kind not in lists.FILTERS:
             raise BadInput("bad-kind", f"lists are {', '.join(lists.FILTERS)}, use and journal; got {kind[:40]!r}")

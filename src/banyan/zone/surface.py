@@ -56,8 +56,9 @@ class Surface(Protocol):
     async def page(
         self, caller: Caller, kind: str, path: str, filters: Mapping[str, str], marker: str, limit: int
     ) -> PageView:
-        """kind: "racks" (RackView), "hosts" (HostView), "servers" (ServerView), "use" (UseView, of the zone itself),
-        "journal" (JournalView; marker is the last number seen; filters kind, target, actor, outcome)."""
+        """kind: "racks" (RackView), "hosts" (HostView), "servers" (ServerView), "use" (UseView, of the zone itself;
+        filters project, name), "journal" (JournalView; marker is the last number seen; filters kind, target, actor,
+        outcome)."""
 
     async def create_servers(
         self, caller: Caller, specification: Specification, *, count: int, least: int, project: str
@@ -81,8 +82,9 @@ class Surface(Protocol):
 
         zone.disable (reason) · zone.enable · zone.maintenance (until: seconds from now or RFC 3339, reason) ·
         zone.ban (reason) · zone.unban · zone.retire (reason) · zone.rename (name) ·
-        zone.replace (allows a new key to take its name: expires) · zone.admit (out of quarantine) ·
-        zone.accept (a rolled-back child is believed again) · zone.rescan
+        zone.admit (out of quarantine) · zone.accept (a rolled-back child is believed again) · zone.rescan
+
+        To let a new key take a zone's name and code is no word about the zone, but a code: `create_code(replace=True)`.
         """
 
     async def create_code(

@@ -40,6 +40,7 @@ from banyan.zone.reconcile.children import Children
 from banyan.zone.reconcile.health import HealthWatch
 from banyan.zone.reconcile.inventory import Inventory, InventorySettings
 from banyan.zone.reconcile.publish import Publish
+from banyan.zone.reconcile.refusals import RefusalNotes, Refusals
 from banyan.zone.reconcile.shapes import Shapes
 from banyan.zone.reconcile.uplinks import Answering, UplinkSide, code_key, used_key
 from banyan.zone.roster import Roster
@@ -149,14 +150,18 @@ class Zone:
         )
         self.health = HealthWatch(own, clock, self.roster, self.children)
         self.shapes = Shapes(own, store, clock, self.members)
+        # A budget of its own: strangers at the API shall not hide strangers at the link.
+        self.api_refusals = Refusals("API")
+        self.refusal_notes = RefusalNotes(own, store, clock, (self.admission.refusals, self.api_refusals))
         self.loops = {a.name: Loop(a, clock, ids) for a in self._activations()}
         self.roster.woken = self.loops["health"].signal
         self.cancels.signal = self.loops["cancels"].signal
+        self.admission.refusals.full = self.api_refusals.full = self.loops["refusals"].signal
         own.retimed = self._retimed
         self._tasks: asyncio.TaskGroup | None = None
 
     def _activations(self) -> tuple[Activation, ...]:
-        return (self.publish, self.health, self.certificates, self.shapes, self.cancels)
+        return (self.publish, self.health, self.certificates, self.shapes, self.refusal_notes, self.cancels)
 
     def _retimed(self) -> None:
         for name in ("certificates", "publish"):
@@ -435,7 +440,8 @@ class Zone:
             "banyan_children": len(children),
             "banyan_sessions": sum(live.session is not None for live in children),
             "banyan_zones_below": len(self.tree),
-            "banyan_strangers_refused_total": self.admission.refusals.total,
+            "banyan_strangers_refused_total": self.admission.refusals.total + self.api_refusals.total,
+            "banyan_refusals_left_out_total": self.admission.refusals.unwritten + self.api_refusals.unwritten,
             "banyan_loop_lag_seconds": self.children.lag,
             "banyan_time_offset_seconds": self.own.row.time.offset,
             "banyan_authority_end_seconds": self.own.authority.row.not_after,

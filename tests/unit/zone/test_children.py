@@ -14,9 +14,10 @@ from banyan.core.lineage import Delta, Row
 from banyan.core.messages import Ack, BeatAck
 from banyan.core.records import StoreFull
 from banyan.core.zone import Health
-from banyan.zone.reconcile.admission import REFUSALS_PER_MINUTE
+from banyan.zone.front import Front
 from banyan.zone.reconcile.children import CHANGE_GAP, RENEWAL_GAP
 from banyan.zone.reconcile.health import AT_ONCE
+from banyan.zone.reconcile.refusals import REFUSALS_PER_MINUTE
 from tests.unit.zone.household import ADMIN, Household, Kid, delta
 
 DAY = 86_400.0
@@ -131,6 +132,47 @@ def test_a_refused_session_leaves_a_line_and_a_crowd_of_them_a_few(house: Househ
     refused(stranger.open, "wrong-zone")
     assert len(house.journal("session-refused")) == REFUSALS_PER_MINUTE + 1
     assert house.zone.admission.refusals.total == 41
+
+
+def test_what_a_crowd_left_out_of_the_journal_is_one_line_when_its_minute_ends(house: Household) -> None:
+    kid, stranger = house.kid("east"), house.kid("west")
+    stranger.code = kid.code
+    house.start()
+    began = house.clock.now()
+    for _ in range(40):
+        refused(stranger.open, "wrong-zone")
+    assert not house.journal("refusals-left-out")
+    house.go(61.0)
+    [line] = house.journal("refusals-left-out")
+    assert (line.target, line.outcome, line.facts["count"]) == ("link", "refused", "30")
+    assert line.text.startswith("30 more refusals at the link since ")
+    # A flood that goes on is a line a minute, and nothing is told twice; one that ended leaves none.
+    while house.clock.now() < began + 240.0:
+        refused(stranger.open, "wrong-zone")
+        house.go(1.0)
+    house.go(200.0)
+    told = [int(line.facts["count"]) for line in house.journal("refusals-left-out")]
+    written = len(house.journal("session-refused"))
+    assert sum(told) + written == house.zone.admission.refusals.total
+    assert 4 <= len(told) <= 5
+    metrics = house.zone.metrics()
+    assert metrics["banyan_refusals_left_out_total"] == sum(told)
+    assert metrics["banyan_strangers_refused_total"] == sum(told) + written
+
+
+def test_strangers_at_the_api_have_a_budget_and_a_line_of_their_own(house: Household) -> None:
+    house.start()
+    front = Front(house.zone)
+    for _ in range(25):
+        house.run(front.refused(None, "192.0.2.9", "status", "no-token"))
+    kid, stranger = house.kid("east"), house.kid("west")
+    stranger.code = kid.code
+    refused(stranger.open, "wrong-zone")
+    house.go(61.0)
+    [line] = house.journal("refusals-left-out")
+    assert (line.target, line.facts["count"]) == ("API", "15")
+    assert len(house.journal("session-refused")) == 1
+    assert house.zone.metrics()["banyan_strangers_refused_total"] == 26
 
 
 # --- what a child says of itself --------------------------------------------------------------------

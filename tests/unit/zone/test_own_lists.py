@@ -11,14 +11,16 @@ import pytest
 
 from banyan.core.errors import BadInput
 from banyan.core.identity import SYSTEM
-from banyan.core.ids import ZoneCode
+from banyan.core.ids import ZoneCode, code_text
 from banyan.core.journal import Event
 from banyan.core.lineage import UseRow
 from banyan.core.records import Unit
 from banyan.core.time import Wall
+from banyan.simulate.clock import VirtualClock
 from banyan.simulate.ids import SeededIds
+from banyan.simulate.loop import VirtualLoop
 from banyan.store.inline import InlineStore, no_pause
-from banyan.zone import own_lists
+from banyan.zone import lists, own_lists
 from banyan.zone.uses import Uses
 from banyan.zone.views import JournalView, PageView, UseView
 
@@ -37,6 +39,14 @@ def walk(page: Callable[[str], PageView], kind: type[T]) -> tuple[list[T], list[
         marker = found.marker
         if not marker:
             return rows, sizes
+
+
+def use(uses: Uses, marker: str, limit: int, **filters: str) -> PageView:
+    loop = VirtualLoop()
+    try:
+        return loop.run_task(own_lists.use(uses, VirtualClock(loop, "m"), filters, marker, limit), 100.0)
+    finally:
+        loop.close()
 
 
 def test_the_journal_is_told_whole_and_ends_without_an_empty_page() -> None:
@@ -62,7 +72,7 @@ def test_the_journal_is_told_whole_and_ends_without_an_empty_page() -> None:
 def test_the_use_of_projects_is_told_whole() -> None:
     uses = Uses(ZoneCode(7))
     uses.put(0, [UseRow(7, project, project, 1, 2, 3, 4) for project in ("a", "b:c", "d", "e")])
-    rows, sizes = walk(lambda marker: own_lists.use(uses, {}, marker, 2), UseView)
+    rows, sizes = walk(lambda marker: use(uses, marker, 2), UseView)
     assert ([row.project for row in rows], sizes) == (["a", "b:c", "d", "e"], [2, 2])
 
 
@@ -74,12 +84,34 @@ def test_a_marker_that_is_none_of_ours_is_refused(marker: str) -> None:
         store = InlineStore(SeededIds(1, "store"), no_pause)
         await own_lists.journal(store, {}, marker, 2)
 
-    for ask in (lambda: asyncio.run(journal()), lambda: own_lists.use(Uses(ZoneCode(7)), {}, f"{marker}:p", 2)):
+    for ask in (lambda: asyncio.run(journal()), lambda: use(Uses(ZoneCode(7)), f"{marker}:p", 2)):
         with pytest.raises(BadInput) as refused:
             ask()
         assert refused.value.code == "bad-marker"
 
 
 def test_a_filter_that_there_is_none_of_is_refused() -> None:
-    with pytest.raises(BadInput, match="no filters"):
-        own_lists.use(Uses(ZoneCode(7)), {"name": "x"}, "", 2)
+    with pytest.raises(BadInput, match="filtered by project, name"):
+        use(Uses(ZoneCode(7)), "", 2, under="x")
+
+
+def test_the_use_of_one_project_in_all_clouds_and_of_those_that_are_called_alike() -> None:
+    uses = Uses(ZoneCode(7))
+    for rack in (3, 4):
+        uses.put(rack, [UseRow(rack, f"p{n}", "web" if n % 2 else "batch", 1, 2, 3, 4) for n in range(6)])
+    rows, sizes = walk(lambda marker: use(uses, marker, 1, project="p3"), UseView)
+    assert ([(row.issuer, row.project) for row in rows], sizes) == (
+        [(code_text(3), "p3"), (code_text(4), "p3")],
+        [1, 1],
+    )
+    rows, sizes = walk(lambda marker: use(uses, marker, 4, name="w*", project="p?"), UseView)
+    assert ([row.project for row in rows], sizes) == (["p1", "p3", "p5"] * 2, [4, 2])
+    assert walk(lambda marker: use(uses, marker, 4, project="P3"), UseView) == ([], [0])
+
+
+def test_a_page_of_use_looks_at_so_many_projects_and_no_more() -> None:
+    uses = Uses(ZoneCode(7))
+    count = 2 * lists.MAX_LOOKED_AT + 10
+    uses.put(3, [UseRow(3, f"p{n:06}", "", 1, 2, 3, 4) for n in range(count)])
+    rows, sizes = walk(lambda marker: use(uses, marker, 100, project=f"p{count - 1:06}"), UseView)
+    assert ([row.project for row in rows], sizes) == ([f"p{count - 1:06}"], [0, 0, 1])

@@ -6,7 +6,7 @@ import msgspec
 
 from banyan.api.context import Context
 from banyan.api.intake import NoBody
-from banyan.api.paging import PageQuery, Under
+from banyan.api.paging import PageQuery, Pattern, Under, filters
 from banyan.zone.views import PageView, UsageView
 
 
@@ -18,5 +18,13 @@ async def usage(context: Context, query: UsageQuery, body: NoBody) -> UsageView:
     return await context.surface.usage(context.caller, query.under)
 
 
-async def use(context: Context, query: PageQuery, body: NoBody) -> PageView:
-    return await context.surface.page(context.caller, "use", "", {}, query.marker, query.limit)
+class UseQuery(PageQuery, frozen=True):
+    """`project`: of the project's id; `name`: of its name, as far as its cloud tells it."""
+
+    project: Pattern = ""
+    name: Pattern = ""
+
+
+async def use(context: Context, query: UseQuery, body: NoBody) -> PageView:
+    chosen = filters(query, ("project", "name"))
+    return await context.surface.page(context.caller, "use", "", chosen, query.marker, query.limit)

@@ -16,7 +16,7 @@ from banyan.core.ids import ZoneCode, code_text, join_path
 from banyan.core.messages import PROTOCOL_CEILING, Admitted, Enrol, Greet, Welcome
 from banyan.core.ports import Clock, Ids, Peer, Store
 from banyan.core.records import Unit
-from banyan.core.time import Mono, Wall
+from banyan.core.time import Wall
 from banyan.core.zone import ENROLMENT, Child, EnrolEvent
 from banyan.trust.attest import Context, verify
 from banyan.trust.authority import issue_child
@@ -26,33 +26,10 @@ from banyan.trust.rotation import bundle
 from banyan.trust.session import Session
 from banyan.zone.firm import firm
 from banyan.zone.own import Own
+from banyan.zone.reconcile.refusals import Refusals
 from banyan.zone.roster import Roster
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.tree import Tree
-
-# Refusals of strangers that are journalled in full, per minute; the rest is only counted.
-REFUSALS_PER_MINUTE = 10
-
-
-class Refusals:
-    """A budget of journal lines for strangers, so that what they cause is bounded."""
-
-    def __init__(self) -> None:
-        self.total = 0
-        self.unwritten = 0
-        self._minute = 0
-        self._written = 0
-
-    def may_write(self, now: Mono) -> bool:
-        self.total += 1
-        minute = int(now // 60)
-        if minute != self._minute:
-            self._minute, self._written = minute, 0
-        if self._written >= REFUSALS_PER_MINUTE:
-            self.unwritten += 1
-            return False
-        self._written += 1
-        return True
 
 
 class Admission:
@@ -69,7 +46,7 @@ class Admission:
         tree: Tree,
         ancestors: Callable[[], tuple[ZoneCode, ...]],
     ) -> None:
-        self.refusals = Refusals()
+        self.refusals = Refusals("link")
         self.server_certificate = b""
         self._own = own
         self._store = store

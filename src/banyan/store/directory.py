@@ -8,10 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Generic, TypeVar
+from functools import cache
+from typing import Any, Generic, TypeVar
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, literal, not_, or_, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -45,13 +60,28 @@ def _where(table: Table, filters: Filters) -> list[ColumnElement[bool]]:
     ]
 
 
+class _Statements:
+    """What every login asks of a kind of record, built once: building a statement costs more than running it."""
+
+    def __init__(self, codec: Codec[Any]) -> None:
+        key = codec.table.c.id
+        self.get = codec.select().where(key == bindparam("id"))
+        self.some = codec.select().where(key.in_(bindparam("ids", expanding=True)))
+        # Where the id stands in a row.
+        self.id_at = [column.name for column in codec.columns].index("id")
+
+
+_statements = cache(_Statements)
+
+
 class SqlRecords(Generic[R]):
-    """core.directory_rows.Rows of one record type."""
+    """core.directory_rows.Rows of one record type. A codec is made once, not for each unit."""
 
     def __init__(self, connection: Connection, codec: Codec[R]) -> None:
         self._connection = connection
         self._codec = codec
         self._table = codec.table
+        self._statements = _statements(codec)
 
     def _record(self, row: Sequence[object]) -> R:
         return self._codec.record(row)
@@ -60,16 +90,15 @@ class SqlRecords(Generic[R]):
         return self._codec.values(record)
 
     def get(self, id: str) -> R | None:
-        row = self._connection.execute(self._codec.select().where(self._table.c.id == id)).first()
+        row = self._connection.execute(self._statements.get, {"id": id}).first()
         return None if row is None else self._record(row)
 
     def some(self, ids: Collection[str]) -> Mapping[str, R]:
         found: dict[str, R] = {}
         wanted = sorted(set(ids))
         for begin in range(0, len(wanted), _MANY):
-            statement = self._codec.select().add_columns(self._table.c.id.label("key"))
-            rows = self._connection.execute(statement.where(self._table.c.id.in_(wanted[begin : begin + _MANY])))
-            found.update({row.key: self._record(row[:-1]) for row in rows})
+            rows = self._connection.execute(self._statements.some, {"ids": wanted[begin : begin + _MANY]})
+            found.update({row[self._statements.id_at]: self._record(row) for row in rows})
         return found
 
     def find(self, filters: Filters) -> R | None:
@@ -178,6 +207,10 @@ class SqlCredentials(SqlRecords[Credential]):
         return _CREDENTIALS.values(_SealedCredential(**values))
 
 
+_M = tables.memberships.c
+_GROUPS_OF = select(_M.group_id).where(_M.user_id == bindparam("user")).order_by(_M.group_id)
+
+
 class SqlMemberships:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -193,10 +226,7 @@ class SqlMemberships:
         return self._connection.execute(select(literal(1)).where(*self._one(group, user))).first() is not None
 
     def groups(self, user: str) -> Sequence[str]:
-        c = self._table.c
-        return list(
-            self._connection.execute(select(c.group_id).where(c.user_id == user).order_by(c.group_id)).scalars()
-        )
+        return list(self._connection.execute(_GROUPS_OF, {"user": user}).scalars())
 
     def users(self, group: str, after: str, limit: int) -> Sequence[str]:
         c = self._table.c
@@ -207,15 +237,17 @@ class SqlMemberships:
         return self._table.c.group_id == group, self._table.c.user_id == user
 
 
+_I = tables.implications.c
+_IMPLICATIONS = select(_I.prior, _I.implied).order_by(_I.prior, _I.implied)
+
+
 class SqlImplications:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._table = tables.implications
 
     def all(self) -> Sequence[tuple[str, str]]:
-        c = self._table.c
-        rows = self._connection.execute(select(c.prior, c.implied).order_by(c.prior, c.implied))
-        return [(row.prior, row.implied) for row in rows]
+        return [(row[0], row[1]) for row in self._connection.execute(_IMPLICATIONS)]
 
     def add(self, prior: str, implied: str) -> bool:
         return _insert(self._connection, self._table, {"prior": prior, "implied": implied})
@@ -227,6 +259,16 @@ class SqlImplications:
 
 
 _GRANTS = Codec(Grant, tables.grants)
+_T = tables.grants.c
+_OF_ACTORS = tuple_(_T.actor_kind, _T.actor).in_(bindparam("actors", expanding=True))
+_ON_TARGETS = tuple_(_T.target_kind, _T.target).in_(bindparam("targets", expanding=True))
+_GRANTS_ON = _GRANTS.select().where(_OF_ACTORS, _ON_TARGETS).order_by(*tables.grants.primary_key)
+_GRANTS_OF = (
+    _GRANTS.select()
+    .where(_OF_ACTORS, _T.target_kind == bindparam("kind"))
+    .order_by(*tables.grants.primary_key)
+    .limit(bindparam("limit"))
+)
 
 
 class SqlGrants:
@@ -246,16 +288,12 @@ class SqlGrants:
     def on(
         self, actors: Collection[tuple[ActorKind, str]], targets: Collection[tuple[ScopeKind, str]]
     ) -> Sequence[Grant]:
-        c = self._table.c
-        targeted = tuple_(c.target_kind, c.target).in_([(kind.value, id) for kind, id in targets])
-        statement = _GRANTS.select().where(self._of(actors), targeted).order_by(*self._table.primary_key)
-        return _GRANTS.records(self._connection.execute(statement))
+        wanted = {"actors": [(kind.value, id) for kind, id in actors], "targets": [(k.value, id) for k, id in targets]}
+        return _GRANTS.records(self._connection.execute(_GRANTS_ON, wanted))
 
     def of(self, actors: Collection[tuple[ActorKind, str]], kind: ScopeKind, limit: int) -> Sequence[Grant]:
-        c = self._table.c
-        statement = _GRANTS.select().where(self._of(actors), c.target_kind == kind.value)
-        ordered = statement.order_by(*self._table.primary_key).limit(page_limit(limit))
-        return _GRANTS.records(self._connection.execute(ordered))
+        wanted = {"actors": [(k.value, id) for k, id in actors], "kind": kind.value, "limit": page_limit(limit)}
+        return _GRANTS.records(self._connection.execute(_GRANTS_OF, wanted))
 
     def page(self, filters: Filters, after: Grant | None, limit: int) -> Sequence[Grant]:
         conditions = _where(self._table, filters)
@@ -270,10 +308,6 @@ class SqlGrants:
         if not filters:
             raise ValueError("grants are dropped by at least one filter")
         return self._connection.execute(delete(self._table).where(*_where(self._table, filters))).rowcount
-
-    def _of(self, actors: Collection[tuple[ActorKind, str]]) -> ColumnElement[bool]:
-        c = self._table.c
-        return tuple_(c.actor_kind, c.actor).in_([(kind.value, id) for kind, id in actors])
 
     def _one(self, grant: Grant) -> list[ColumnElement[bool]]:
         values = _GRANTS.values(grant)

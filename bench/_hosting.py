@@ -1,8 +1,9 @@
-"""Many whole zones in one process, for bench.children: `python -m bench._hosting FOLDER CODE_FILE FIRST COUNT HOSTS`.
+"""Many whole zones in one process: `python -m bench._hosting FOLDER CODE_FILE FIRST COUNT HOSTS AT_ONCE`.
 
 Each is what `banyan serve` assembles (serve/run.py, `build`): its own data folder, SQLite store with its threads, keys,
 driver, and TLS connection. What is missing is its API and its listener for children, which nobody would ask.
-All are made first; then it says "made", waits for a line, and lets them run. SIGTERM ends it.
+All are made first; then it says "made", waits for a line, and lets them run, at most AT_ONCE of them still without a
+session. SIGTERM ends it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from banyan.serve.run import build
 from bench._meters import memory_of, more_files
 
 FILES_PER_ZONE = 24
+LOOK = 0.02  # seconds
 
 
 def say(**words: object) -> None:
@@ -40,7 +42,14 @@ async def make(stack: AsyncExitStack, folder: Path, name: str, code: str, hosts:
     return built
 
 
-async def host(folder: Path, code: str, first: int, count: int, hosts: int) -> None:
+async def connected(built: Assembled) -> None:
+    """Returns when the zone has a session with its parent."""
+    (up,) = built.zone.ups.values()
+    while up.side.state != "connected":
+        await asyncio.sleep(LOOK)
+
+
+async def host(folder: Path, code: str, first: int, count: int, hosts: int, at_once: int) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with AsyncExitStack() as stack:
@@ -48,11 +57,20 @@ async def host(folder: Path, code: str, first: int, count: int, hosts: int) -> N
         zones = [await make(stack, folder, f"child-{number:05}", code, hosts) for number in range(first, first + count)]
         gc.collect()
         gc.freeze()
-        say(word="made", kib_per_zone=round((memory_of(os.getpid()) - empty) * 1024 / count, 1))
+        say(word="made", empty_mib=empty)
         await asyncio.to_thread(sys.stdin.readline)
-        began = time.time()
-        tasks = [asyncio.create_task(built.zone.run(), name=built.zone.own.name) for built in zones]
-        say(word="begun", at=began, zones=[built.zone.own.name for built in zones])
+        tasks = []
+        begun: dict[str, float] = {}
+        room = asyncio.Semaphore(at_once)
+
+        async def begin(built: Assembled) -> None:
+            async with room:
+                begun[built.zone.own.name] = time.time()
+                tasks.append(asyncio.create_task(built.zone.run(), name=built.zone.own.name))
+                await connected(built)
+
+        await asyncio.gather(*map(begin, zones))
+        say(word="joined", begun=begun)
         await stop.wait()
         for task in tasks:
             task.cancel()
@@ -60,11 +78,12 @@ async def host(folder: Path, code: str, first: int, count: int, hosts: int) -> N
 
 
 def main(arguments: list[str]) -> None:
-    folder, code_file, first, count, hosts = arguments
+    folder, code_file, *numbers = arguments
+    first, count, hosts, at_once = map(int, numbers)
     configure("error", "text")
-    more_files(FILES_PER_ZONE * int(count) + 200)
+    more_files(FILES_PER_ZONE * count + 200)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(host(Path(folder), Path(code_file).read_text(), int(first), int(count), int(hosts)))
+        runner.run(host(Path(folder), Path(code_file).read_text(), first, count, hosts, at_once))
 
 
 if __name__ == "__main__":

@@ -46,17 +46,30 @@ def more_files(count: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What went over some connections, both ways. `payload`: bytes over TCP, TLS included; `segments`: IP packets."""
+    """What went over some connections, both ways: (bytes over TCP with TLS, IP packets) by the peer's address."""
 
-    connections: frozenset[str] = frozenset()
-    payload: int = 0
-    segments: int = 0
+    counts: Mapping[str, tuple[int, int]]
 
     def since(self, before: Traffic) -> Traffic:
-        """Raises SystemExit if a connection came or went meanwhile: its bytes would be missing."""
-        if self.connections != before.connections:
-            raise SystemExit("a session was opened anew while bytes were counted; measure again")
-        return Traffic(self.connections, self.payload - before.payload, self.segments - before.segments)
+        """Over the connections that stood at both instants; whoever came or went meanwhile is left out."""
+        return Traffic(
+            {
+                peer: (payload - before.counts[peer][0], segments - before.counts[peer][1])
+                for peer, (payload, segments) in self.counts.items()
+                if peer in before.counts
+            }
+        )
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def payload(self) -> int:
+        return sum(payload for payload, _ in self.counts.values())
+
+    @property
+    def segments(self) -> int:
+        return sum(segments for _, segments in self.counts.values())
 
     @property
     def on_wire(self) -> int:
@@ -69,16 +82,12 @@ def traffic_of(port: int) -> Traffic:
     shown = subprocess.run(
         ["ss", "-tinHO", "state", "established", f"( sport = :{port} )"], capture_output=True, text=True, check=True
     ).stdout
-    connections = set()
-    payload = segments = 0
+    counts = {}
     for line in shown.splitlines():
-        connections.add(line.split()[3])
-        for name, value in _COUNTER.findall(line):
-            if name.startswith("bytes"):
-                payload += int(value)
-            else:
-                segments += int(value)
-    return Traffic(frozenset(connections), payload, segments)
+        found = [(name, int(value)) for name, value in _COUNTER.findall(line)]
+        payload = sum(value for name, value in found if name.startswith("bytes"))
+        counts[line.split()[3]] = (payload, sum(value for _, value in found) - payload)
+    return Traffic(counts)
 
 
 def quantiles(values: Sequence[float], digits: int = 3) -> dict[str, float]:

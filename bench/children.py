@@ -4,11 +4,13 @@ The parent is `banyan serve`, a process of its own with an SQLite store. The chi
 are whole zones with 10 simulated hosts each, as `serve` assembles them, each with a data folder and a TLS connection of
 its own; but many live in one process (bench/_hosting.py), as a thousand processes of 100 MiB do not fit everywhere.
 Three further children are processes of their own: they join first, one after the other, and tell how long a zone takes
-from its start to *ready*, and what an idle one keeps in memory. The others then all dial at the same instant.
+from its start to *ready*, and what an idle one keeps in memory. Of the others at most 32 are joining at a time, or as
+many as the second argument says: joins per second are what parent and children reach together on the one machine.
 
 At last every child is stopped with SIGSTOP: how long `usage` takes from then on, and when it says that all are unknown.
 
     python -m bench.children 1000
+    python -m bench.children 200 200
 """
 
 from __future__ import annotations
@@ -27,13 +29,14 @@ from pathlib import Path
 from typing import Any
 
 from bench._meters import cpu_of, memory_of, more_files, quantiles, tell, traffic_of
-from bench._zones import Asking
+from bench._zones import Asking, leave_nothing
 from tests.wire.zones.processes import Cloud, Zone
 
 HOSTS = 10
 ALONE = 3
 PROCESSES = 4
-IDLE = 20.0
+AT_ONCE = 32
+IDLE = 120.0
 PATIENCE = 900.0
 # How often usage is asked for while nobody below answers, seconds.
 LOOK = 0.25
@@ -42,8 +45,8 @@ LOOK = 0.25
 class Hosting:
     """One process full of zones."""
 
-    def __init__(self, folder: Path, code_file: Path, first: int, count: int) -> None:
-        arguments = [str(folder), str(code_file), str(first), str(count), str(HOSTS)]
+    def __init__(self, folder: Path, code_file: Path, first: int, count: int, at_once: int) -> None:
+        arguments = [str(folder), str(code_file), str(first), str(count), str(HOSTS), str(at_once)]
         self.count = count
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bench._hosting", *arguments],
@@ -90,6 +93,11 @@ def ready_at(asking: Asking) -> dict[str, float]:
     return {str(line["target"]): datetime.fromisoformat(str(line["at"])).timestamp() for line in lines}
 
 
+def again(asking: Asking) -> int:
+    """How often a child asked to be let in that had been let in before, and had not heard of it in time."""
+    return sum(1 for _ in asking.pages("/v1/journal?kind=child-admitted-again"))
+
+
 def one_by_one(cloud: Cloud, top: Zone, asking: Asking) -> dict[str, object]:
     """Zones that are processes, each started when the one before is ready."""
     took, memory = [], []
@@ -109,15 +117,17 @@ def one_by_one(cloud: Cloud, top: Zone, asking: Asking) -> dict[str, object]:
 
 
 def herd(top: Zone, asking: Asking, hostings: Sequence[Hosting], before: int) -> dict[str, object]:
-    """All at the same instant."""
+    """The zones of these processes join, and those above know them as ready."""
     assert top.process is not None
     pid, count = top.process.pid, sum(hosting.count for hosting in hostings)
-    made = [hosting.heard()["kib_per_zone"] for hosting in hostings]
+    empty = sum(hosting.heard()["empty_mib"] for hosting in hostings)
     cpu, memory = cpu_of(pid), memory_of(pid)
     theirs = sum(cpu_of(hosting.pid) for hosting in hostings)
     for hosting in hostings:
         hosting.go()
-    begun = {name: word["at"] for word in (hosting.heard() for hosting in hostings) for name in word["zones"]}
+    begun: dict[str, float] = {}
+    for hosting in hostings:
+        begun |= hosting.heard()["begun"]
     wait_ready(top, asking, before + count)
     spent, theirs = cpu_of(pid) - cpu, sum(cpu_of(hosting.pid) for hosting in hostings) - theirs
     ready = ready_at(asking)
@@ -127,14 +137,14 @@ def herd(top: Zone, asking: Asking, hostings: Sequence[Hosting], before: int) ->
         "children": count,
         "hosts": count * HOSTS,
         "joins_per_s": round(count / last, 1),
-        "herd_begun_to_ready_s": quantiles(took, 2),
+        "begun_to_ready_s": quantiles(took, 2),
+        "openings_begun_again": again(asking),
         "parent_cpu_ms_per_join": round(spent / count * 1000, 1),
         "joins_per_parent_cpu_s": round(count / spent, 1),
         "children_cpu_ms_per_join": round(theirs / count * 1000, 1),
         "parent_mib_without_children": round(memory, 1),
         "parent_kib_per_child": round((memory_of(pid) - memory) * 1024 / count, 1),
-        "hosted_zone_kib_made": quantiles(made, 1),
-        "hosted_zone_kib_running": round(sum(memory_of(h.pid) for h in hostings) * 1024 / count, 1),
+        "hosted_zone_mib": round((sum(memory_of(h.pid) for h in hostings) - empty) / count, 2),
     }
 
 
@@ -147,9 +157,10 @@ def idle(top: Zone, hostings: Sequence[Hosting], children: int) -> dict[str, obj
     time.sleep(IDLE)
     seconds = time.monotonic() - began
     went = traffic_of(top.link).since(carried)
-    hours = seconds / 3600 * children
+    hours = seconds / 3600 * len(went)
     return {
         "idle_s": round(seconds),
+        "sessions_opened_anew_meanwhile": children - len(went),
         "parent_core_share_idle": round((cpu_of(pid) - cpu) / seconds, 4),
         "hosted_zone_core_share_idle": round(
             (sum(cpu_of(h.pid) for h in hostings) - theirs) / seconds / sum(h.count for h in hostings), 5
@@ -175,8 +186,9 @@ def silence(cloud: Cloud, top: Zone, asking: Asking, hostings: Sequence[Hosting]
     top.usage()
     command = time.monotonic() - command
     taken: list[float] = []
-    suspect = lost = named = 0.0
-    while time.monotonic() - began < 120 and not (lost and named):
+    suspect = lost = unknown = 0.0
+    names = 0
+    while time.monotonic() - began < 120 and not (lost and unknown):
         asked = time.monotonic()
         seen = asking.usage()
         now = time.monotonic()
@@ -185,8 +197,9 @@ def silence(cloud: Cloud, top: Zone, asking: Asking, hostings: Sequence[Hosting]
             suspect = now - began
         if not lost and seen["zones"]["lost"] == children:
             lost = now - began
-        if not named and seen["unknown"]["hosts"] == children * HOSTS and not seen["hosts"]["total"]:
-            named = now - began
+        if not unknown and seen["unknown"]["hosts"] == children * HOSTS and not seen["hosts"]["total"]:
+            names = len(seen["unknown_names"])
+            unknown = now - began
         time.sleep(LOOK)
     for hosting in hostings:
         os.killpg(hosting.pid, signal.SIGCONT)
@@ -203,13 +216,16 @@ def silence(cloud: Cloud, top: Zone, asking: Asking, hostings: Sequence[Hosting]
         "stopped_usage_ms": quantiles(taken, 2),
         "stopped_first_suspect_s": round(suspect, 1),
         "stopped_all_lost_s": round(lost, 1),
-        "stopped_all_unknown_s": round(named, 1),
+        "stopped_all_unknown_s": round(unknown, 1),
+        "stopped_unknown_named": names,
         "all_alive_again_s": round(time.monotonic() - began, 1),
     }
 
 
 def main() -> None:
+    leave_nothing()
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    at_once = int(sys.argv[2]) if len(sys.argv) > 2 else AT_ONCE
     more_files(2 * count + 1_000)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="banyan-bench-")))
@@ -223,8 +239,9 @@ def main() -> None:
         for number in range(PROCESSES):
             first, last = count * number // PROCESSES, count * (number + 1) // PROCESSES
             if last > first:
-                hostings.append(Hosting(folder / "children", code_file, first, last - first))
+                hostings.append(Hosting(folder / "children", code_file, first, last - first, at_once // PROCESSES))
                 stack.callback(hostings[-1].kill)
+        found["joining_at_once"] = at_once
         found |= herd(top, asking, hostings, ALONE)
         children = ALONE + count
         found |= idle(top, hostings, children)

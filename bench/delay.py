@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 
 from bench._meters import cpu_of, quantiles, tell
-from bench._zones import Asking, Fills, guests_of
+from bench._zones import Asking, Fills, guests_of, leave_nothing
 from tests.wire.zones.processes import Cloud, Zone
 
 HOSTS = 100
@@ -74,6 +74,7 @@ def instants(count: int, interval: float) -> Sequence[float]:
 
 
 def main() -> None:
+    leave_nothing()
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     interval = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
     fills = Fills(HOSTS, GUESTS, instants(count, interval), [GUESTS + n for n in range(1, count + 1)])

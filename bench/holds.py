@@ -26,7 +26,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from bench._meters import cpu_of, more_files, tell
-from bench._zones import Asking
+from bench._zones import Asking, leave_nothing
 from bench.children import PROCESSES, Hosting, wait_ready
 from tests.unit.drivers.openstack.standin import StandIn
 from tests.wire.zones.processes import PATIENCE, Cloud, Zone, surroundings
@@ -91,7 +91,7 @@ def joins() -> dict[str, object]:
         code_file.write_text(top.code("--uses", str(JOINING)))
         asking = stack.enter_context(Asking(top.data))
         each = JOINING // PROCESSES
-        hostings = [Hosting(top.folder / "children", code_file, n * each, each) for n in range(PROCESSES)]
+        hostings = [Hosting(top.folder / "children", code_file, n * each, each, each) for n in range(PROCESSES)]
         for hosting in hostings:
             stack.callback(hosting.kill)
         for hosting in hostings:
@@ -157,6 +157,7 @@ def openstack() -> dict[str, object]:
 
 
 def main(arguments: Sequence[str]) -> None:
+    leave_nothing()
     guests = int(arguments[0]) if arguments else 60_000
     wanted = arguments[1:] or ("joins", "sim", "openstack")
     more_files(4_000)

@@ -1,6 +1,7 @@
 """One scan of a simulated rack of 10,000 hosts and 600,000 guests: CPU, memory, and how long the loop is held.
 
-`longest_turn_ms` is the longest time in which no other task of the loop ran: what a heartbeat would be late. Run:
+`longest_turn_ms` is the longest time in which no other task of the loop ran, less what other processes took of the
+machine: what a heartbeat would be late. (bench.holds measures the same in a whole zone, with its store.) Run:
 python -m bench.simscan
 """
 
@@ -28,12 +29,12 @@ async def measure() -> dict[str, float]:
     done = False
 
     async def heartbeat() -> None:
-        clock, before = LoopClock(), perf_counter()
+        clock, before, used = LoopClock(), perf_counter(), process_time()
         while not done:
             await clock.sleep_until(clock.now())
-            now = perf_counter()
-            turns.append(now - before)
-            before = now
+            now, spent = perf_counter(), process_time()
+            turns.append(min(now - before, spent - used))
+            before, used = now, spent
 
     beating = asyncio.ensure_future(heartbeat())
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench._meters import Traffic, memory_of, tell, traffic_of
-from bench._zones import Asking, Fills, guests_of
+from bench._zones import Asking, Fills, guests_of, leave_nothing
 from tests.wire.zones.processes import Cloud, Zone
 
 HOSTS = 1_000
@@ -49,7 +49,14 @@ def over(top: Zone, seconds: float) -> Traffic:
     """What goes in so many seconds from now on."""
     before = traffic_of(top.link)
     time.sleep(seconds)
-    return traffic_of(top.link).since(before)
+    return whole(traffic_of(top.link).since(before))
+
+
+def whole(went: Traffic) -> Traffic:
+    """Raises SystemExit if the one session was opened anew meanwhile."""
+    if len(went) != 1:
+        raise SystemExit("the session was opened anew while its bytes were counted; measure again")
+    return went
 
 
 def idle(seconds: float) -> dict[str, object]:
@@ -90,7 +97,7 @@ def changes(count: int) -> dict[str, object]:
             until(begin - 0.5)
             before, scans = traffic_of(top.link), _scans(child)
             until(bulk - 0.5)
-            one_by_one, scans = traffic_of(top.link).since(before), _scans(child) - scans
+            one_by_one, scans = whole(traffic_of(top.link).since(before)), _scans(child) - scans
             if guests_of(above.usage()) != GUESTS + count:
                 raise SystemExit("the top has not counted them all")
             at_once = over(top, TAIL)
@@ -116,6 +123,7 @@ def _scans(zone: Zone) -> int:
 
 
 def main() -> None:
+    leave_nothing()
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 120.0
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 20
     tell({"hosts": HOSTS, "guests": GUESTS, **idle(seconds), **changes(count)})

@@ -200,7 +200,9 @@ class Columns:
         totals = self._totals[bool(self._offered[row])].resources
         for index, need in needs:
             before = amounts[USED, index, row]
-            new = _cut(before + need * count)
+            new = before + need * count
+            if not 0 <= new <= MAX_AMOUNT:
+                new = _cut(new)
             amounts[USED, index, row] = new
             totals[index][USED] += new - before
         self._note(row)

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from banyan.core.order import Policy
-from banyan.placement.columns import Ints
+from banyan.placement.columns import Bools, Ints
 from banyan.placement.filters import Ask
 from banyan.placement.room import FREE, Pairs, Room
 from banyan.placement.score import COUNT_SHIFT, END, MAX_COUNT, ONE, ROW_MASK, spread_keys
@@ -40,7 +40,10 @@ class Index:
         self._heap: list[int] = []
         self._floor = END
         self._admitted = bytearray()
+        # Of one host by its row: its key, and how many guests fit, at most MAX_COUNT.
         self.key: Callable[[int], int] = _takes_nothing
+        self.count: Callable[[int], int] = _fits_nothing
+        self._repair: Callable[[set[int], int, list[int]], None] = _repairs_nothing
 
     # --- one host -------------------------------------------------------------------------------
 
@@ -101,11 +104,6 @@ class Index:
         if self._cursor == self._log.position - 1:
             self._cursor += 1
 
-    def count(self, row: int) -> int:
-        """How many guests fit on one host that takes any; at most MAX_COUNT."""
-        free = self._room.row(row)
-        return min([MAX_COUNT, *(free[FREE + index] // need for index, need in self.pairs or ())])
-
     def follow(self) -> None:
         """Brings `key` and `pairs` up to date with the room."""
         self._follow()
@@ -128,6 +126,16 @@ class Index:
         np.clip(least, 0, MAX_COUNT, out=least)
         least *= np.frombuffer(self._admitted, dtype=np.int8)[room.kinds[:number]]
         return least
+
+    def _able(self) -> Bools:
+        """Hosts that take at least one, by row of the columns."""
+        room = self._room
+        number = len(room.columns)
+        able: Bools = np.frombuffer(self._admitted, dtype=np.bool_)[room.kinds[:number]]
+        free = room.free()
+        for index, need in self.pairs or ():
+            able &= free[index, :number] >= need
+        return able if self.pairs else np.zeros(number, dtype=np.bool_)
 
     def keys(self, counts: Ints, taken: Ints | None = None) -> Ints:
         """Keys of all hosts for `counts` as given by `counts`, or fewer where some may not be used; END elsewhere.
@@ -161,11 +169,7 @@ class Index:
             if rows is None or len(rows) > _MANY or len(self._heap) > 4 * NEAR:
                 self._fill()
                 return
-            key, floor, heap = self.key, self._floor, self._heap
-            for row in set(rows):
-                now = key(row)
-                if now < floor:
-                    heappush(heap, now)
+            self._repair(set(rows), self._floor, self._heap)
             self._cursor = log.position
 
     def _bind(self) -> None:
@@ -175,9 +179,11 @@ class Index:
         pairs = [(columns.class_index(cls), need) for cls, need in self.ask.shape.needs]
         self.pairs = tuple((index, need) for index, need in pairs if index is not None)
         if len(self.pairs) < len(pairs) or not pairs:
-            self.pairs, self.key = None, _takes_nothing
+            self.pairs, self.key, self.count, self._repair = None, _takes_nothing, _fits_nothing, _repairs_nothing
             return
-        self.key = _key(room, self.pairs, self._admitted, self._spread)
+        steps = _spreading if self._spread else _packing
+        self.count = _counting(room, self.pairs)
+        self.key, self._repair = steps(room, self.pairs, self._admitted, self.count)
 
     def _admit(self) -> None:
         """Judges kinds that are new; kind 0 takes nothing."""
@@ -188,8 +194,12 @@ class Index:
     def _fill(self) -> None:
         """The nearest from all hosts."""
         self._cursor = self._log.position
-        found = self.keys(self.counts())
-        found = found[found != END]
+        if self._spread:
+            counts = self.counts()
+            able = counts > 0
+            found = spread_keys(counts[able], self._room.ties[: counts.shape[0]][able])
+        else:
+            found = self._room.pack_keys()[self._able()]
         self._floor = END
         if found.shape[0] > NEAR:
             found = np.partition(found, NEAR)
@@ -203,21 +213,32 @@ def _takes_nothing(row: int) -> int:
     return END
 
 
-def _key(room: Room, pairs: Pairs, admitted: bytearray, spread: bool) -> Callable[[int], int]:
-    """The key of one row, as a closure: the innermost step of a claim.
+def _fits_nothing(row: int) -> int:
+    return 0
 
-    Nearly all flavors need vCPU, memory and disk, so three classes are written out.
-    """
-    rows, make, packed, pack = room.rows, room.row, room.packed, room.pack_key
+
+def _repairs_nothing(rows: set[int], floor: int, heap: list[int]) -> None:
+    pass
+
+
+# The innermost steps of a claim, as closures: how many fit in one row, its key, and the repair of a heap for rows that
+# changed. Nearly all flavors need vCPU, memory and disk, so three classes are written out; fewer are repeated.
+
+_Steps = tuple[Callable[[int], int], Callable[[set[int], int, list[int]], None]]
+
+
+def _three(pairs: Pairs) -> list[tuple[int, int]]:
+    """The needs by their places in a Row, at least three."""
     needs = [(FREE + index, need) for index, need in pairs]
-    if len(needs) < 3:
-        needs += [needs[0]] * (3 - len(needs))
-    (one, one_need), (two, two_need), (three, three_need), *more = needs
+    return needs + [needs[0]] * (3 - len(needs))
 
-    def spread_key(number: int) -> int:
+
+def _counting(room: Room, pairs: Pairs) -> Callable[[int], int]:
+    rows, make = room.rows, room.row
+    (one, one_need), (two, two_need), (three, three_need), *more = _three(pairs)
+
+    def count(number: int) -> int:
         row = rows[number] or make(number)
-        if not admitted[row[0]]:
-            return END
         least = row[one] // one_need
         other = row[two] // two_need
         if other < least:
@@ -227,11 +248,35 @@ def _key(room: Room, pairs: Pairs, admitted: bytearray, spread: bool) -> Callabl
             least = other
         if more:
             least = min(least, *(row[index] // need for index, need in more))
-        if least < 1:
-            return END
-        return MAX_COUNT - (least if least < MAX_COUNT else MAX_COUNT) << COUNT_SHIFT | row[1]
+        return least if least < MAX_COUNT else MAX_COUNT
 
-    def pack_key(number: int) -> int:
+    return count
+
+
+def _spreading(room: Room, pairs: Pairs, admitted: bytearray, count: Callable[[int], int]) -> _Steps:
+    rows, make = room.rows, room.row
+
+    def key(number: int) -> int:
+        row = rows[number] or make(number)
+        if not admitted[row[0]]:
+            return END
+        least = count(number)
+        return MAX_COUNT - least << COUNT_SHIFT | row[1] if least > 0 else END
+
+    def repair(changed: set[int], floor: int, heap: list[int]) -> None:
+        for number in changed:
+            now = key(number)
+            if now < floor:
+                heappush(heap, now)
+
+    return key, repair
+
+
+def _packing(room: Room, pairs: Pairs, admitted: bytearray, _: Callable[[int], int]) -> _Steps:
+    rows, make, packed, pack = room.rows, room.row, room.packed, room.pack_key
+    (one, one_need), (two, two_need), (three, three_need), *more = _three(pairs)
+
+    def key(number: int) -> int:
         row = rows[number] or make(number)
         if not admitted[row[0]] or row[one] < one_need or row[two] < two_need or row[three] < three_need:
             return END
@@ -239,4 +284,16 @@ def _key(room: Room, pairs: Pairs, admitted: bytearray, spread: bool) -> Callabl
             return END
         return packed[number] or pack(number)
 
-    return spread_key if spread else pack_key
+    def repair(changed: set[int], floor: int, heap: list[int]) -> None:
+        # As `key`, without a call for each: every claim of any ask changes a host for all of them.
+        for number in changed:
+            row = rows[number] or make(number)
+            if row[one] < one_need or row[two] < two_need or row[three] < three_need or not admitted[row[0]]:
+                continue
+            if more and any(row[index] < need for index, need in more):
+                continue
+            now = packed[number] or pack(number)
+            if now < floor:
+                heappush(heap, now)
+
+    return key, repair

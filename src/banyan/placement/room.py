@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from banyan.placement.columns import TOTAL, USED, Columns, Ints, Place
 from banyan.placement.score import COUNT_SHIFT, MAX_COUNT, tie, ties
 
-# A log longer than this is forgotten; who was behind looks at all hosts, which costs less than so many one by one.
+# So much of a log is remembered; who was behind looks at all hosts, which costs less than so many one by one.
 MAX_LOG: Final = 4_096
 # Changed hosts beyond which all are laid out again.
 _MANY: Final = 512
@@ -43,20 +43,17 @@ class Log:
         return self.begin + len(self.rows)
 
     def note(self, row: int) -> None:
-        if len(self.rows) >= MAX_LOG:
-            self.forget()
+        if len(self.rows) >= 2 * MAX_LOG:
+            del self.rows[:MAX_LOG]
+            self.begin += MAX_LOG
         self.rows.append(row)
 
     def note_all(self, rows: list[int]) -> None:
-        if len(self.rows) + len(rows) > MAX_LOG:
-            self.begin += len(rows)
-            self.forget()
-        else:
-            self.rows.extend(rows)
-
-    def forget(self) -> None:
-        self.begin += len(self.rows)
-        self.rows.clear()
+        self.rows += rows
+        over = len(self.rows) - 2 * MAX_LOG
+        if over > 0:
+            del self.rows[: over + MAX_LOG]
+            self.begin += over + MAX_LOG
 
     def since(self, position: int) -> list[int] | None:
         """None if that is forgotten."""
@@ -86,6 +83,7 @@ class Room:
         self._free_views: list[memoryview] = []
         self._base_views: list[memoryview] = []
         self._newer: list[int] = []  # rows whose tuple is newer than the array
+        self._totals: list[tuple[int, ...] | None] = []
         self._score: Ints | None = None
         self._unscored: list[int] = []
         self._seed = seed
@@ -119,10 +117,10 @@ class Room:
         """
         known = self.packed[number]
         if known is None:
-            row, totals, score = self.row(number), self.columns.amounts.data, 0
-            for index, free in enumerate(row[FREE:]):
-                if free > 0:
-                    score += free * WHOLE // totals[TOTAL, index, number]
+            row, totals = self.row(number), self._totals[number]
+            if totals is None:
+                totals = self._totals[number] = tuple(self.columns.amounts[TOTAL, :, number].tolist())
+            score = sum([free * WHOLE // total for free, total in zip(row[FREE:], totals, strict=True) if free > 0])
             known = self.packed[number] = min(score, MAX_COUNT) << COUNT_SHIFT | row[1]
         return known
 
@@ -212,7 +210,7 @@ class Room:
                 for index, need in pairs:
                     self._free[index, row] -= need * number
         self.kinds = self._all_kinds(count)
-        self.rows, self.packed = [None] * capacity, [None] * capacity
+        self.rows, self.packed, self._totals = [None] * capacity, [None] * capacity, [None] * capacity
         self._newer.clear()
         self._score = None
         self._unscored.clear()
@@ -249,7 +247,7 @@ class Room:
             more = more or base - kept > self._free_views[index][row]
             self._base_views[index][row], self._free_views[index][row] = base, base - kept
         self.kinds[row] = kind
-        self.rows[row] = self.packed[row] = None
+        self.rows[row] = self.packed[row] = self._totals[row] = None
         self._rescore([row])
         self.changed.note(row)
         if more:

@@ -32,7 +32,8 @@ def check(
     json: Json = False,
     setup: Setup = HERE,
 ) -> int:
-    """Look at all that a zone needs before it joins: settings, folder, disk, addresses, parent, clock, credentials.
+    """Look at all that a zone needs, before it joins or later: settings, folder, disk, addresses, parents, clock,
+    credentials.
 
     Nothing is written and nobody is joined. Exit status 1 if something stands in the way.
     """

@@ -1,8 +1,9 @@
 """What would stand in the way of a zone, looked at before it joins: `banyan check`. Writes nothing, enrols nobody.
 
-Settings and names, the data folder and its disk, open files, addresses to listen on; with a join code each address
-of the parent (name, route, proxy, port), the pin and the clock, by the link's own opening words; and each rack's
-driver looks at its bottom with the credentials that it was given. The secret of the code never leaves.
+Settings and names, the data folder and its disk, open files, addresses to listen on; each address of the parent of a
+join code, and of those that the zone has joined (name, route, proxy, port), the pin and the clock, by the link's own
+opening words; and each rack's driver looks at its bottom with the credentials that it was given. The secret of the
+code never leaves. The zone may be running.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from banyan.api.listen import public_socket
 from banyan.core.errors import BanyanError, Refused, Unreachable
+from banyan.core.ids import ZoneCode
 from banyan.core.messages import PROTOCOL_CEILING, PROTOCOL_FLOOR, Bye, Greet, Message, Welcome
 from banyan.core.ports import Clock, Dialer, DriverHost, Finding, Ids, RackSpec, WireClosed
 from banyan.core.time import TimeBasis, iso
@@ -26,6 +28,7 @@ from banyan.link.sockets import Proxy
 from banyan.link.websocket_wire import WebSocketDialer
 from banyan.serve.clock import SystemClock, SystemIds
 from banyan.serve.config import Settings
+from banyan.store.glance import Parents, parents
 from banyan.trust import tokens
 from banyan.trust.chain import verify_parent
 
@@ -60,12 +63,18 @@ async def _outside(settings: Settings, join_code: str | None, clock: Clock, ids:
     except BanyanError as error:
         found.append(Finding("parent", False, error.text, "see link.parent in the settings"))
         named = None
+    try:
+        known = parents(settings.folder, settings.store.url or None)
+    except BanyanError as error:
+        found.append(Finding("database", False, error.text, "see docs/guide/faults.md"))
+        known = Parents()
     if join_code is not None:
         found += await parent(join_code, dialer, clock, ids, way)
-    elif named is not None:
+    elif named is not None and not any(row.addresses == named[0] and row.certificate for row in known.uplinks):
         found += await listed(*named, dialer, clock, ids, way)
-    elif not found:
-        found.append(Finding("parent", True, "not looked at: no join code was given"))
+    found += await joined(known, dialer, clock, ids, way)
+    if not any(one.what.startswith("parent") for one in found):
+        found.append(Finding("parent", True, "not looked at: no join code was given, and none was joined"))
     try:
         racks = settings.for_zone().racks
     except BanyanError:
@@ -156,12 +165,37 @@ async def listed(
     return found
 
 
+async def joined(known: Parents, dialer: Dialer, clock: Clock, ids: Ids, way: str) -> Sequence[Finding]:
+    """The parents of which the zone is a child already, at each address, as a session of it would meet them."""
+    found: list[Finding] = []
+    for row in known.uplinks:
+        if not row.certificate:
+            continue
+        which = f"took this one in as {row.path or row.name}"
+        for address in row.addresses:
+            seen, _ = await _one(
+                address, row.pin, which, dialer, clock, ids, known.time, way, row.bundle, row.parent_code
+            )
+            found += seen
+    return found
+
+
 async def _one(
-    address: str, pin: bytes, which: str, dialer: Dialer, clock: Clock, ids: Ids, basis: TimeBasis, way: str
+    address: str,
+    pin: bytes,
+    which: str,
+    dialer: Dialer,
+    clock: Clock,
+    ids: Ids,
+    basis: TimeBasis,
+    way: str,
+    bundle: tuple[bytes, ...] = (),
+    code: ZoneCode | None = None,
 ) -> tuple[Sequence[Finding], TimeBasis | None]:
+    """`bundle`, `code`: the parent's CA certificates and zone code, as far as they are known."""
     what = f"parent {address}"
     try:
-        learned = await _meet(address, pin, dialer, clock, ids, basis)
+        learned = await _meet(address, pin, dialer, clock, ids, basis, bundle, code)
     except BanyanError as error:
         # What the link says names the cause: a name, a route, a port, a proxy, a pin.
         if error.code.startswith("proxy-"):
@@ -182,7 +216,16 @@ _REMEDIES: dict[type[BanyanError], str] = {
 }
 
 
-async def _meet(address: str, pin: bytes, dialer: Dialer, clock: Clock, ids: Ids, basis: TimeBasis) -> TimeBasis:
+async def _meet(
+    address: str,
+    pin: bytes,
+    dialer: Dialer,
+    clock: Clock,
+    ids: Ids,
+    basis: TimeBasis,
+    bundle: tuple[bytes, ...],
+    code: ZoneCode | None,
+) -> TimeBasis:
     """The opening words of the link and no more: the parent proves who it is, and what time it is."""
     wire = await dialer.dial(address, purpose="enrol", credentials=None, bundle=(), timeout=DIAL_WAIT)
     try:
@@ -191,7 +234,9 @@ async def _meet(address: str, pin: bytes, dialer: Dialer, clock: Clock, ids: Ids
             await wire.send(codec.join([codec.encode(greet)]))
             welcome = _welcome(codec.decode(await wire.receive(), codec.STRANGER).messages[0], address)
         leaf = wire.peer.certificate or b""
-        return verify_parent(greet, welcome, leaf, pin=pin, basis=basis, machine_wall=clock.wall()).basis
+        return verify_parent(
+            greet, welcome, leaf, pin=pin, bundle=bundle, code=code, basis=basis, machine_wall=clock.wall()
+        ).basis
     except TimeoutError as error:
         raise Unreachable(
             "timed-out", f"{address} took the connection and then said nothing", transient=True

@@ -12,11 +12,13 @@ import msgspec
 from banyan.core.identity import Role
 from banyan.core.ports import Finding
 from banyan.core.time import Mono
+from banyan.core.zone import Uplink
 from banyan.drivers.registry import Drivers, Registry
 from banyan.link.websocket_wire import WebSocketDialer, WebSocketListener
 from banyan.serve.assemble import Adapters, Assembled, assemble
-from banyan.serve.check import parent
+from banyan.serve.check import joined, parent
 from banyan.serve.clock import SystemClock, SystemIds
+from banyan.store.glance import parents
 from banyan.store.open import open_store
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.views import CodeView
@@ -89,3 +91,44 @@ def test_another_zone_at_that_address_is_found_out(tmp_path: Path) -> None:
     (one,) = asyncio.run(look())
     assert not one.ok
     assert "pin" in one.found or "CA" in one.found
+
+
+def test_the_parent_that_a_zone_has_joined_is_looked_at_while_the_zone_runs(tmp_path: Path) -> None:
+    """Without a code, from what the zone's own database says, beside the process that has it open."""
+
+    async def look(wrong_pin: bool) -> tuple[list[Finding], list[Finding]]:
+        async with top(tmp_path / f"top{wrong_pin}") as (built, address):
+            authority = built.zone.own.authority.row
+            row = Uplink(
+                1,
+                (address, "127.0.0.1:1"),
+                b"x" * 32 if wrong_pin else authority.fingerprint,
+                parent_code=built.zone.own.code,
+                parent_name="top",
+                path="top/lab",
+                certificate=b"held",
+                bundle=(authority.certificate,),
+            )
+            clock, ids = SystemClock(), SystemIds()
+            data = tmp_path / f"lab{wrong_pin}"
+            store = open_store(data, ids=ids, clock=clock)
+            try:
+                await store.write("test", lambda unit: unit.uplinks.put(row))
+                before = sorted(path.name for path in data.iterdir())
+                known = parents(data)
+                found = await joined(known, WebSocketDialer(clock), clock, ids, "")
+                behind = Late()
+                late = await joined(known, WebSocketDialer(behind), behind, ids, "")
+                assert sorted(path.name for path in data.iterdir()) == before
+            finally:
+                await store.close()
+            return list(found), list(late)
+
+    found, late = asyncio.run(look(False))
+    assert [(one.what.split()[0], one.ok) for one in found] == [("parent", True), ("clock", True), ("parent", False)]
+    assert "took this one in as top/lab" in found[0].found
+    assert found[2].what == "parent 127.0.0.1:1"
+    assert (late[1].what, late[1].ok) == ("clock", False)
+    wrong, _ = asyncio.run(look(True))
+    assert not any(one.ok for one in wrong)
+    assert "expected a parent whose CA is" in wrong[0].found

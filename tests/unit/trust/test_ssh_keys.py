@@ -77,3 +77,5 @@ def test_a_key_under_another_kinds_name_is_refused() -> None:
     public, _ = ssh_keys.make_ssh(SEED, "x")
     with pytest.raises(BadInput):
         ssh_keys.ssh_fingerprint(public.replace("ssh-ed25519", "ssh-rsa"))
+    with pytest.raises(BadInput):
+        ssh_keys.ssh_fingerprint(public.replace("ssh-ed25519", "sk-ssh-ed25519@openssh.com"))

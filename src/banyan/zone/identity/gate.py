@@ -20,6 +20,8 @@ from banyan.trust.jwt import TokenKey
 from banyan.zone.identity.desk import BATCH, Desk, Touched
 from banyan.zone.identity.standing import DENIED, Standing, denied, stand
 
+# gap: several processes on one database: what one changes is not told to the memory of another
+# gap: other zones believe a root's tokens by its key; key sets and revocations are not handed down yet
 # Tokens remembered, about 2 KiB each.
 MAX_KNOWN = 8_192
 # Revoked tokens of one user; with one more all its tokens end, so that nobody fills the memory of a zone.

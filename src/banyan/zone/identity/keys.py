@@ -24,6 +24,7 @@ from banyan.zone.identity.standing import stand
 
 # Of one user, of each kind: they are listed whole.
 MAX_KEYS = 1_000
+# gap: EC2 keys are kept, and nothing verifies a signature by one yet (ec2tokens, s3tokens)
 EC2 = "ec2"
 
 

@@ -15,6 +15,7 @@ from banyan.core.errors import BadInput
 from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.order import MAX_GUESTS, Order, Refusal
 from banyan.core.principal import Principal, ScopeKind
+from banyan.core.reading import read_msgpack
 from banyan.core.server import (
     MAX_PAGE,
     Action,
@@ -203,7 +204,7 @@ VERBS: Final = frozenset(
 
 def read(body: bytes, type: type[T]) -> T:
     """The body, checked. Raises BadInput("bad-request"), msgspec.MsgspecError."""
-    call = msgspec.msgpack.decode(body, type=type)
+    call = read_msgpack(body, type)
     wrong = _wrong(call)
     if wrong:
         raise BadInput("bad-request", f"a request about servers has {wrong}")

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from banyan.core.errors import BadInput
+from banyan.core.reading import read_msgpack
 from banyan.core.server import Server, Sort, SortKey
 
 Values: TypeAlias = tuple[str | float, ...]
@@ -45,10 +46,8 @@ def read_place(after: str, keys: int) -> list[str | float] | None:
     if not after:
         return None
     try:
-        values = msgspec.msgpack.decode(
-            base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)), type=list[str | float]
-        )
-    except (ValueError, msgspec.MsgspecError):
+        values = read_msgpack(base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)), list[str | float])
+    except ValueError:
         values = []
     if len(values) != keys:
         raise BadInput("bad-marker", "the marker must be that of the page before, with the same filters and order")

@@ -17,6 +17,7 @@ import msgspec
 from banyan.core.errors import BadInput, BanyanError, Conflict, Refused
 from banyan.core.ids import ZoneCode, check_label, check_name, code_text, join_path
 from banyan.core.lineage import Entry, Row
+from banyan.core.reading import msgpack_reader
 from banyan.core.secret import Secret
 from banyan.core.time import Wall, iso
 from banyan.core.zone import Admin, Child, ChildState, Health
@@ -32,7 +33,7 @@ MAX_PARENTS = 16
 MAX_DEPTH = 32
 # An entry may be this much ahead of us; one from further ahead would never be replaced again.
 FUTURE = 86_400.0
-_DECODER = msgspec.msgpack.Decoder(Entry)
+_ENTRY = msgpack_reader(Entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,8 @@ def read_entry(row: Row, *, checked: bool = False) -> Entry:
             "bad-entry", f"an entry has at most {MAX_ENTRY} bytes, that of {_zone(row)} has {len(row.entry)}"
         )
     try:
-        entry = _DECODER.decode(row.entry)
-    except (msgspec.MsgspecError, ValueError) as error:
+        entry = _ENTRY(row.entry)
+    except ValueError as error:
         raise BadInput("bad-entry", f"the entry of {_zone(row)} can not be read") from error
     if len(entry.racks) > MAX_RACKS or len(entry.parents) > MAX_PARENTS:
         raise BadInput("bad-entry", f"{_zone(row)} has over {MAX_RACKS} racks or {MAX_PARENTS} parents")
@@ -281,8 +282,8 @@ class _Sifter:
 
 def _decoded(row: Row | None) -> Entry | None:
     try:
-        return None if row is None else _DECODER.decode(row.entry)
-    except (msgspec.MsgspecError, ValueError):
+        return None if row is None else _ENTRY(row.entry)
+    except ValueError:
         return None
 
 

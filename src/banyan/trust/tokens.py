@@ -22,6 +22,7 @@ import msgspec
 from banyan.core.errors import BadInput, Refused
 from banyan.core.ids import check_label
 from banyan.core.policy import CodeRecord
+from banyan.core.reading import msgpack_reader
 from banyan.core.secret import Secret
 from banyan.core.time import Wall, iso
 from banyan.core.zone import Mode
@@ -48,6 +49,9 @@ class _Body(msgspec.Struct, frozen=True, array_like=True):
     expires: int
     id: bytes
     secret: bytes
+
+
+_BODY = msgpack_reader(_Body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +219,7 @@ def _unpack(packed: str) -> JoinCode:
     if check != _checksum(body) or base64.urlsafe_b64encode(raw).rstrip(b"=") != packed.encode():
         raise mistyped
     try:
-        fields = msgspec.msgpack.decode(body, type=_Body)
+        fields = _BODY(body)
         code = JoinCode(
             tuple(fields.addresses),
             fields.pin,
@@ -224,7 +228,7 @@ def _unpack(packed: str) -> JoinCode:
             fields.id.hex(),
             Secret(fields.secret),
         )
-    except (msgspec.MsgspecError, ValueError, OverflowError):
+    except (ValueError, OverflowError):
         # Not `from`: what was being read would stand in the traceback.
         raise BadInput("bad-code-body", "this join code was not made by Banyan: its content can not be read") from None
     _check(code)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from banyan.core.errors import BadInput
+from banyan.core.reading import msgpack_reader
 from banyan.zone.lists import bad_marker
 from banyan.zone.tree import Node
 
@@ -29,6 +30,9 @@ class _Marker(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     value: float | str
     path: str
     code: int
+
+
+_MARKER = msgpack_reader(_Marker)
 
 
 def check_sort(sort: str) -> tuple[str, bool]:
@@ -87,8 +91,8 @@ def encode_marker(sort: str, key: Key) -> str:
 def decode_marker(sort: str, text: str) -> Key:
     """Raises BadInput("bad-marker"), also for the marker of another sort."""
     try:
-        marker = msgspec.msgpack.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=_Marker)
-    except (ValueError, msgspec.MsgspecError) as error:
+        marker = _MARKER(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except ValueError as error:
         raise bad_marker() from error
     worded = sort.removeprefix("-") == "health"
     if marker.sort != sort or (marker.known and isinstance(marker.value, str) is not worded):

@@ -14,6 +14,7 @@ import msgspec
 
 from banyan.core.errors import Refused
 from banyan.core.messages import Evidence
+from banyan.core.reading import msgpack_reader
 from banyan.trust.attest.contract import Context, Verified
 from banyan.trust.keys import fingerprint, public_key, sign, statement, verify
 from banyan.trust.session import Session
@@ -26,6 +27,9 @@ class _Body(msgspec.Struct, frozen=True, array_like=True):
     id: bytes
     public: bytes
     signature: bytes
+
+
+_BODY = msgpack_reader(_Body)
 
 
 def evidence(code: JoinCode, session: Session, public: bytes) -> Evidence:
@@ -43,8 +47,8 @@ class JoinCodeVerifier:
 
     def verify(self, body: bytes, context: Context) -> Verified:
         try:
-            shown = msgspec.msgpack.decode(body, type=_Body)
-        except (msgspec.MsgspecError, ValueError) as error:
+            shown = _BODY(body)
+        except ValueError as error:
             raise Refused("bad-evidence", "the evidence for the join code can not be read") from error
         if len(shown.id) != ID_SIZE:
             raise Refused("bad-evidence", f"the id of a join code has {ID_SIZE} bytes, got {len(shown.id)}")

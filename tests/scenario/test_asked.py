@@ -56,6 +56,7 @@ BODIES: list[tuple[str, bytes, str]] = [
     ("page", b"", "bad-request"),
     ("page", b"\xc1", "bad-request"),
     ("page", b"\x91" * 200_000, "bad-request"),
+    ("page", b"\x97" + pack(QUERY)[1:] + b"\x91" * 200_000, "bad-request"),
     ("page", pack(["hosts", "", {"a": 1}, "", 10]), "bad-request"),
     ("page", pack(["hosts", "", {}, "", 2**64 - 1, "deep"]), "bad-request"),
     ("page", query(limit=0), "bad-limit"),

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from banyan import __version__
-from banyan.core.digest import Digest, flatten, unflatten
+from banyan.core.digest import Digest, check_counters, flatten, unflatten
 from banyan.core.errors import BadInput, Conflict, NotFound
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode, code_text, join_path
@@ -26,6 +26,7 @@ from banyan.core.messages import (
     UsageReply,
 )
 from banyan.core.order import Specification
+from banyan.core.reading import json_reader, msgpack_reader
 from banyan.core.server import Action, Server, ServerQuery
 from banyan.core.time import Mono, iso
 from banyan.core.zone import Health
@@ -64,6 +65,22 @@ TURN = 200
 
 # How soon a follower of the journal sees a new line, seconds.
 FOLLOW = 0.5
+
+
+_PAGE_QUERY, _PAGE = msgpack_reader(PageQuery), msgpack_reader(Page)
+_USAGE_QUERY, _USAGE_REPLY = msgpack_reader(UsageQuery), msgpack_reader(UsageReply)
+_COMMAND_CALL, _COMMAND_REPLY = msgpack_reader(CommandCall), msgpack_reader(CommandReply)
+_VIEW = json_reader(ZoneView)
+
+
+def _read_digest(body: bytes) -> Digest:
+    counters = _USAGE_REPLY(body).counters
+    check_counters(counters)
+    return unflatten(counters)
+
+
+def _read_view(body: bytes) -> ZoneView:
+    return _VIEW(_COMMAND_REPLY(body).body)
 
 
 class Front:
@@ -191,11 +208,8 @@ class Front:
             return zone.members.fold()
         if target.via.code == target.code:
             return zone.members.child_digest(target.code)
-        body = await ask(
-            self._zone, caller, target, "usage", msgspec.msgpack.encode(UsageQuery(beyond(self._zone, target)))
-        )
-        reply = msgspec.msgpack.decode(body, type=UsageReply)
-        return unflatten(reply.counters)
+        query = msgspec.msgpack.encode(UsageQuery(beyond(zone, target)))
+        return await ask(zone, caller, target, "usage", query, _read_digest)
 
     async def zones(
         self, caller: Caller, path: str, filters: Mapping[str, str], sort: str, marker: str, limit: int
@@ -229,9 +243,11 @@ class Front:
     async def _page(self, caller: Caller, target: Target, query: PageQuery) -> Page:
         if target.via is not None:
             further = msgspec.structs.replace(query, target=beyond(self._zone, target))
-            return msgspec.msgpack.decode(
-                await ask(self._zone, caller, target, "page", msgspec.msgpack.encode(further)), type=Page
-            )
+
+            def read(body: bytes) -> Page:
+                return lists.checked(_PAGE(body), query, target.path)
+
+            return await ask(self._zone, caller, target, "page", msgspec.msgpack.encode(further), read)
         zone = self._zone
         below = self._below(caller, query.kind)
         return await lists.page(
@@ -246,7 +262,7 @@ class Front:
             found: list[lists.Below] = []
             while len(found) < count:
                 nodes = zone.tree.children(name, TURN)
-                found += [self._one_below(caller, node) for node in nodes if kind == "racks" or self._holds(node)]
+                found += [self._one_below(caller, node, kind) for node in nodes if kind == "racks" or self._holds(node)]
                 if len(nodes) < TURN:
                     break
                 name = nodes[-1].name + "\0"
@@ -259,16 +275,17 @@ class Front:
         counters = self._zone.members.child_counters(node.code)
         return node.health is not Health.ALIVE or any(key[1:2] in ("h", "g") for key in counters)
 
-    def _one_below(self, caller: Caller, node: Node) -> lists.Below:
+    def _one_below(self, caller: Caller, node: Node, kind: str) -> lists.Below:
         zone = self._zone
         live = zone.roster.live.get(node.code)
         path = join_path(zone.tree.path, node.name)
         target = Target(node.code, path, node)
 
-        async def ask(query: PageQuery) -> Page:
-            return await self._page(caller, target, query)
+        async def fetch(query: PageQuery) -> Page:
+            return await ask(zone, caller, target, "page", msgspec.msgpack.encode(query), _PAGE)
 
-        return lists.Below(node.name, path, live is not None and live.session is not None, ask)
+        most = lists.most_rows(kind, zone.members.child_counters(node.code))
+        return lists.Below(node.name, path, live is not None and live.session is not None, fetch, most)
 
     # --- servers ----------------------------------------------------------------------------------
 
@@ -320,8 +337,7 @@ class Front:
             raise Conflict("own-zone", f"{target.path} is this zone itself, which has {at}; say this at its parent")
         if target.via.code != target.code or name == "zone.rescan":
             call = CommandCall(name, beyond(self._zone, target), dict(arguments))
-            body = await ask(self._zone, caller, target, "command", msgspec.msgpack.encode(call))
-            return msgspec.json.decode(msgspec.msgpack.decode(body, type=CommandReply).body, type=ZoneView)
+            return await ask(zone, caller, target, "command", msgspec.msgpack.encode(call), _read_view)
         before = zone.tree.get(target.code)
         await zone.words.apply(caller, name, target.code, arguments)
         node = zone.tree.get(target.code)
@@ -444,18 +460,18 @@ class Front:
     async def answer(self, request: Request, caller: Caller) -> bytes:
         """A parent's request, for this zone or one below. Bodies as in core/messages.py."""
         zone = self._zone
-        decode, encode = msgspec.msgpack.decode, msgspec.msgpack.encode
+        encode = msgspec.msgpack.encode
         match request.verb:
             case "page":
-                query = decode(request.body, type=PageQuery)
+                query = _PAGE_QUERY(request.body)
                 target = self._target(caller, join_path(zone.tree.path, query.target), Role.VIEWER)
                 return encode(await self._page(caller, target, msgspec.structs.replace(query, target="")))
             case "usage":
-                wanted = decode(request.body, type=UsageQuery)
+                wanted = _USAGE_QUERY(request.body)
                 target = self._target(caller, join_path(zone.tree.path, wanted.target), Role.VIEWER)
                 return encode(UsageReply(flatten(await self._digest(caller, target))))
             case "command":
-                call = decode(request.body, type=CommandCall)
+                call = _COMMAND_CALL(request.body)
                 view = await self.command(caller, call.name, join_path(zone.tree.path, call.target), call.arguments)
                 return encode(CommandReply(msgspec.json.encode(view)))
             case _:

@@ -2,8 +2,9 @@
 
 Order is (zone path, rack, name, id): a zone's own racks first, then its children by name, each of which
 does the same. A page asks only as many members as it needs, in small parallel batches, and never more
-rows than were asked for. A member that cannot be asked is named in `absent` and passed over. A page may be
-shorter than its limit, even empty, and still have a marker: filters bound the rows looked at, not found.
+rows than were asked for. A member that cannot be asked, or whose answer cannot be one, is named in `absent` and passed
+over. A page may be shorter than its limit, even empty, and still have a marker: filters bound the rows looked at, not
+found.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from banyan.core.ids import under
 from banyan.core.messages import Page, PageQuery
 from banyan.core.ports import Store
 from banyan.core.rack import Rack
+from banyan.core.reading import Reader, json_reader, msgpack_reader
 from banyan.core.records import Unit
 from banyan.zone import present
 from banyan.zone.views import HostView, PageView, RackView, ServerView
@@ -37,6 +39,10 @@ MAX_BYTES = 96 * 1024
 MAX_LOOKED_AT = 20_000
 # Children asked at the same time for one page.
 BATCH = 16
+# A zone has about so many racks at most, and a member so many rows of which it has not told yet.
+SOME = 1000
+# A marker of a child, which ours holds; ours must fit an address of the API (api.context: 8 KiB).
+MAX_MARKER = 4096
 
 FILTERS = {
     "racks": ("name", "driver", "health"),
@@ -46,17 +52,28 @@ FILTERS = {
 
 
 _Row = RackView | HostView | ServerView
-_ROWS: Mapping[str, type[_Row]] = {"racks": RackView, "hosts": HostView, "servers": ServerView}
+_ROWS: Mapping[str, Reader[_Row]] = {
+    "racks": json_reader(RackView),
+    "hosts": json_reader(HostView),
+    "servers": json_reader(ServerView),
+}
 
 
 class Marker(msgspec.Struct, frozen=True, array_like=True):
-    """Where a page begins: `rack` and `row` within our own racks, or `child` and its own marker."""
+    """Where a page begins: `rack` and `row` within our own racks, or `child` and its own marker.
+
+    `given`: what was had of that child so far, in rows; a page of its counts as one row at least.
+    """
 
     rack: str = ""
     row: str = ""
     child: str = ""
     inner: str = ""
     own_done: bool = False
+    given: int = 0
+
+
+_MARKER = msgpack_reader(Marker)
 
 
 def encode_marker(marker: Marker) -> str:
@@ -68,8 +85,8 @@ def decode_marker(text: str) -> Marker:
     if not text:
         return Marker()
     try:
-        return msgspec.msgpack.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Marker)
-    except (ValueError, msgspec.MsgspecError) as error:
+        return _MARKER(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except ValueError as error:
         raise bad_marker() from error
 
 
@@ -105,12 +122,16 @@ class _Rows(list[bytes]):
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """One child that may hold rows. `ask` raises BanyanError when it cannot be asked."""
+    """One child that may hold rows. `ask` raises BanyanError when it cannot be asked.
+
+    `most`: the rows that it can have, generously, by its own totals; a list that goes on beyond never ends.
+    """
 
     name: str
     path: str
     reachable: bool
     ask: Callable[[PageQuery], Awaitable[Page]]
+    most: int
 
 
 # So many of the members whose names are not before the given one, by name. A name with a NUL comes right after it.
@@ -120,6 +141,17 @@ Members = Callable[[str, int], Sequence[Below]]
 def nobody(name: str, count: int) -> Sequence[Below]:
     """A zone that asks no member."""
     return ()
+
+
+def most_rows(kind: str, counters: Mapping[str, int]) -> int:
+    """The rows that a child can have of this kind, by the totals that it reported: twice as many, and some more.
+
+    Its totals may be older than its rows, and a page that holds none counts as one.
+    """
+    if kind == "racks":
+        return SOME + counters.get("z:total", 0) * SOME
+    letter = "h" if kind == "hosts" else "g"
+    return SOME + 2 * sum(value for key, value in counters.items() if key[1:] == letter or key[1:3] == f"{letter}:")
 
 
 def check_query(kind: str, filters: Mapping[str, str], limit: int) -> int:
@@ -161,11 +193,12 @@ async def page(
     absent: list[str] = []
     inner = marker.inner
     batch = below(marker.child, BATCH)
+    given = marker.given
     if inner and (not batch or batch[0].name != marker.child):
         inner = ""
     while batch:
         if rows.are_enough():
-            where = Marker(child=batch[0].name, inner=inner, own_done=True)
+            where = Marker(child=batch[0].name, inner=inner, own_done=True, given=given if inner else 0)
             return Page(tuple(rows), encode_marker(where), _named(absent))
         wanted = limit - len(rows)
         # The first may fill the page alone; the others are asked for their share, or a long list would read
@@ -176,25 +209,27 @@ async def page(
             for i in range(len(batch))
         ]
         replies = await asyncio.gather(*(_ask(b, q) for b, q in zip(batch, queries, strict=True)))
+        before = given if inner else 0
         inner, following = "", batch[-1].name + "\0"
-        for child, reply in zip(batch, replies, strict=True):
-            room = limit - len(rows)
+        for number, (child, reply) in enumerate(zip(batch, replies, strict=True)):
+            room, asked = limit - len(rows), queries[number].limit
             if rows.are_enough():
                 following = child.name
                 break
             if reply is not None and len(reply.rows) > room:
                 # Asked before it was known how little is wanted; its marker only fits the right limit.
-                reply = await _ask(child, PageQuery(kind, "", dict(filters), "", room))
-            if reply is None:
+                reply, asked = await _ask(child, PageQuery(kind, "", dict(filters), "", room)), room
+            given = (before if number == 0 else 0) + max(1, 0 if reply is None else len(reply.rows))
+            if reply is None or (reply.marker and given > child.most):
                 absent.append(child.path)
             else:
                 absent.extend(reply.absent)
                 rows.add(reply.rows)
                 if reply.marker:
                     inner = reply.marker
-                    if not reply.rows:
-                        # It looked at its fill and found nothing: hand the marker on rather than wait here.
-                        where = Marker(child=child.name, inner=inner, own_done=True)
+                    if len(reply.rows) < asked:
+                        # It looked at its fill and found little: hand the marker on rather than wait here.
+                        where = Marker(child=child.name, inner=inner, own_done=True, given=given)
                         return Page(tuple(rows), encode_marker(where), _named(absent))
                     following = child.name
                     break
@@ -222,13 +257,14 @@ def checked(page: Page, query: PageQuery, path: str) -> Page:
 
     Raises ValueError. A child's word is believed about itself only, and never shown unread.
     """
-    kind = _ROWS[query.kind]
+    read = _ROWS[query.kind]
     if len(page.rows) > query.limit or (page.marker and page.marker == query.marker):
         raise ValueError("more rows than were asked for, or a list that does not end")
+    if len(page.marker) > MAX_MARKER:
+        raise ValueError(f"a marker of {len(page.marker)} characters; at most {MAX_MARKER} are taken")
     for row in page.rows:
-        zone = msgspec.json.decode(row, type=kind).zone
-        if not under(zone, path):
-            raise ValueError("a row from a zone that is not below the child")
+        if not under(read(row).zone, path):
+            raise ValueError("a row from a zone that is not below the one that was asked")
     absent = tuple(name for name in page.absent if under(name, path) and name.isprintable())
     return Page(page.rows, page.marker, absent)
 

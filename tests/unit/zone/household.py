@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from banyan.core.errors import Unreachable
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode
 from banyan.core.journal import Line
@@ -58,14 +59,14 @@ class NoDrivers:
         return ()
 
     def make(self, spec: RackSpec) -> Driver:
-        raise NotImplementedError
+        raise AssertionError("there is none in this room")
 
 
 class NoLinks:
     """zone.zone.Links."""
 
     def uplink(self, side: UplinkSide) -> UplinkRunner:
-        raise NotImplementedError
+        raise AssertionError("there is none in this room")
 
 
 class Household:
@@ -143,14 +144,17 @@ class Household:
 
 @dataclass
 class Wire:
-    """core.ports.ParentSession of a kid. `cuts`: what the zone said when it ended this."""
+    """core.ports.ParentSession of a kid. `cuts`: what the zone said when it ended this; `answer`: to what it asks."""
 
     code: ZoneCode
     peer: Peer
+    answer: Callable[[str, bytes], Answer] | None = None
     cuts: list[tuple[str, str, float | None]] = field(default_factory=list)
 
     async def request(self, verb: str, body: bytes, caller: CallerInfo, timeout: float) -> Answer:
-        raise NotImplementedError
+        if self.answer is None:
+            raise Unreachable("no-answer", "this child answers nothing")
+        return self.answer(verb, body)
 
     async def cut(self, code: str, text: str, retry_after: float | None) -> None:
         self.cuts.append((code, text, retry_after))

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 
+import msgspec
 import pytest
 
-from banyan.core.errors import BanyanError
+from banyan.core.errors import BanyanError, Unreachable
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import code_text
+from banyan.core.messages import Answer, CommandReply, Page, UsageReply
 from banyan.zone.front import Front
+from banyan.zone.views import HostView
 from tests.unit.zone.household import Household, Kid, delta
 
+pack = msgspec.msgpack.encode
 NONSENSE = "no-such-zone"
 
 
@@ -88,3 +92,59 @@ def test_what_is_theirs_is_found_and_the_local_administrator_gets_hints(estate: 
     for text, hint in (("souths", "did you mean south"), ("twin", "top/south/twin")):
         with pytest.raises(BanyanError, match=hint):
             run(front.zone(local, text))
+
+
+# --- what children answer ---------------------------------------------------------------------------
+
+
+def host(zone: str) -> bytes:
+    return msgspec.json.encode(HostView(zone, "r", "1", "h1", True, False, True, {}))
+
+
+DEEP = b"\x91" * 100_000 + b"\x01"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xc1",
+        b"\x92\x80" + DEEP,
+        pack(UsageReply({"lh": -1})),
+        pack(UsageReply({"lh": 1 << 60})),
+        pack(Page((host("top/south"),))),
+        pack(Page((host("top/north"),))),
+        pack(Page((host("top/north/lab11"),))),
+        pack(Page((b"{}",))),
+        pack(Page((host("top/north/lab1")[:-1] + b',"new":' + b"[" * 90_000,))),
+        pack(Page((), "m" * 100_000)),
+        pack(Page((host("top/north/lab1"),) * 11)),
+        pack(CommandReply(b"{}")),
+        pack(CommandReply(b"[" * 100_000)),
+    ],
+    ids=range(14),
+)
+def test_an_answer_that_can_be_none_is_told_as_such(estate: Estate, body: bytes) -> None:
+    """Whichever it was to answer: the zone that gave it is named, and nothing of it is shown."""
+    assert estate.north.wire is not None
+    estate.north.wire.answer = lambda verb, _: Answer(1, body)
+    local = estate.front.local("ann", "r-4")
+    for ask in (
+        lambda: estate.front.usage(local, "north/lab1"),
+        lambda: estate.front.page(local, "hosts", "north/lab1", {}, "", 10),
+        lambda: estate.front.command(local, "zone.disable", "north/lab1", {}),
+    ):
+        with pytest.raises(Unreachable, match="^top/north answered for top/north/lab1 what can be no answer") as error:
+            estate.house.run(ask())
+        assert error.value.code == "bad-answer"
+        assert len(error.value.text) < 500
+
+
+def test_an_answer_is_believed_about_the_zone_that_was_asked(estate: Estate) -> None:
+    assert estate.north.wire is not None
+    rows = (host("top/north/lab1"), host("top/north/lab1/deeper"))
+    estate.north.wire.answer = lambda verb, _: Answer(1, pack(Page(rows, "next", ("top/north/lab1/gone", "top/south"))))
+    local = estate.front.local("ann", "r-5")
+    page = estate.house.run(estate.front.page(local, "hosts", "north/lab1", {}, "", 10))
+    assert tuple(bytes(item) for item in page.items) == rows
+    assert (page.marker, page.absent) == ("next", ("top/north/lab1/gone",))

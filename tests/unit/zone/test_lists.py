@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 
 import msgspec
 import pytest
@@ -27,6 +28,7 @@ class Member:
         self.reachable = reachable
         self.stubborn = stubborn
         self.asked: list[PageQuery] = []
+        self.most = 1000 + 2 * rows
 
     async def ask(self, query: PageQuery) -> Page:
         self.asked.append(query)
@@ -39,7 +41,7 @@ class Member:
         return Page(tuple(chosen), str(end) if end < len(self.rows) else "")
 
     def below(self) -> lists.Below:
-        return lists.Below(self.name, f"top/{self.name}", self.reachable, self.ask)
+        return lists.Below(self.name, f"top/{self.name}", self.reachable, self.ask, self.most)
 
 
 def listed(*members: Member) -> lists.Members:
@@ -73,6 +75,7 @@ def walk(members: list[Member], limit: int) -> tuple[list[bytes], set[str], int]
             rows += page.rows
             absent |= set(page.absent)
             pages += 1
+            assert pages < 10_000, "a list that does not end"
             if not page.marker:
                 return rows, absent, pages
             marker = page.marker
@@ -204,6 +207,11 @@ class Liar(Member):
         Page((host("top/other", 1),)),
         Page((host("top/liarxyz", 1),)),
         Page(tuple(host("top/liar", n) for n in range(11))),
+        Page((host("top/liar", 1)[:-1] + b',"new":' + b"[" * 50_000 + b"]" * 50_000 + b"}",)),
+        Page((), "m" * (lists.MAX_MARKER + 1)),
+        Page((host("top/liar", 1), host("top", 2))),
+        Page((b"NaN",)),
+        Page((host("top/liar", 1) + b"\xff",)),
     ],
 )
 def test_an_answer_that_cannot_be_one_makes_its_child_absent_and_nobody_else(lie: Page) -> None:
@@ -211,6 +219,65 @@ def test_an_answer_that_cannot_be_one_makes_its_child_absent_and_nobody_else(lie
     rows, absent, _ = walk([Liar(lie), honest], 10)
     assert rows == honest.rows
     assert absent == {"top/liar"}
+
+
+class Endless(Member):
+    """A child whose list never ends: each page is followed by another, of `rows` rows."""
+
+    def __init__(self, each: int) -> None:
+        super().__init__("endless", 0)
+        self.each = each
+        self.most = 1000
+
+    async def ask(self, query: PageQuery) -> Page:
+        self.asked.append(query)
+        begin = int(query.marker or 0)
+        chosen = tuple(host("top/endless", begin + n) for n in range(min(self.each, query.limit)))
+        return Page(chosen, str(begin + max(1, len(chosen))))
+
+
+@pytest.mark.parametrize("each", [0, 1, 7, 1000])
+@pytest.mark.parametrize("limit", [10, 1000])
+def test_a_list_that_never_ends_makes_its_child_absent_in_time(each: int, limit: int) -> None:
+    """Its own totals say how many rows it can have; who sorts behind it is shown all the same."""
+    endless, honest = Endless(each), Member("zebra", 2)
+    rows, absent, _ = walk([endless, honest], limit)
+    assert rows[-2:] == honest.rows
+    assert absent == {"top/endless"}
+    assert len(rows) <= endless.most + limit
+    assert len(endless.asked) <= endless.most + 2
+
+
+def test_one_page_waits_for_a_child_once_though_it_gives_little() -> None:
+    """A child that gives a row at a time, each after a while, must not hold one request for as many whiles."""
+    endless = Endless(1)
+    one = asyncio.run(lists.page("hosts", "top", NoStore(), (), listed(endless), {}, "", 1000))  # type: ignore[arg-type]
+    assert len(endless.asked) == 1
+    assert one.marker
+
+
+def test_rows_in_a_wrong_order_are_a_childs_own_matter() -> None:
+    liar = Member("liar", 0)
+    liar.rows = [host("top/liar", n) for n in (5, 1, 9, 1, 0)]
+    honest = Member("zebra", 3)
+    for limit in (1, 2, 100):
+        rows, absent, _ = walk([liar, honest], limit)
+        assert (rows, absent) == ([*liar.rows, *honest.rows], set())
+
+
+@pytest.mark.parametrize("kind", ["hosts", "servers", "racks"])
+def test_what_a_child_can_have_follows_from_its_totals(kind: str) -> None:
+    counters = {"lh": 10, "nh": 2, "uh": 3, "lhu": 99, "lg:active": 70, "ng:error": 7, "lr:vcpu:t": 10**9, "z:total": 4}
+    wanted = {"hosts": 1000 + 2 * 15, "servers": 1000 + 2 * 77, "racks": 5000}
+    assert lists.most_rows(kind, counters) == wanted[kind]
+    assert lists.most_rows(kind, {}) == 1000
+
+
+def test_a_marker_of_a_users_making_is_refused_however_deep() -> None:
+    deep = base64.urlsafe_b64encode(b"\x97\xa0\xa0\xa0\xa0\xc2\x00" + b"\x91" * 5000).decode()
+    with pytest.raises(BadInput) as refusal:
+        lists.decode_marker(deep)
+    assert refusal.value.code == "bad-marker"
 
 
 def test_a_child_names_as_absent_only_what_is_below_it() -> None:

@@ -2,6 +2,7 @@
 
 A `Bucket` bounds bytes per second and lets heartbeats pass first. A `Backoff` spreads returns, so that
 an outage of a parent of thousands does not end in a second one. `Turnstile` is the parent's half of that.
+A `Toll` bounds what a peer costs that speaks without end.
 """
 
 from __future__ import annotations
@@ -95,6 +96,29 @@ class Backoff:
             return ids.uniform(0.0, max(grown, self.spread) if lost else grown)
         floor = self.longest if retry_after < 0 else min(retry_after, self.longest)
         return floor + ids.uniform(0.0, max(self.first, floor / 4))
+
+
+class Toll:
+    """What a peer's words cost us, paid by waiting: `rate` of that per second, `burst` at once.
+
+    Beyond it the next word is read later, and the transport holds the peer back. Nothing is refused.
+    """
+
+    def __init__(self, rate: float, burst: float, now: Mono) -> None:
+        if rate <= 0 or burst <= 0:
+            raise ValueError("a toll needs a positive rate and burst")
+        self._rate = rate
+        self._burst = burst
+        self._level = burst
+        self._at = now
+
+    def pay(self, cost: float, now: Mono) -> float:
+        """Seconds until the next word may be read; 0 is now."""
+        if now > self._at:
+            self._level = min(self._burst, self._level + (now - self._at) * self._rate)
+            self._at = now
+        self._level -= cost
+        return max(0.0, -self._level / self._rate)
 
 
 class Turnstile:

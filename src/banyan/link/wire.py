@@ -94,7 +94,10 @@ def priority(message: Message, size: int) -> Priority:
 
 
 class Stream:
-    """`send_timeout`: seconds that the peer may take for one frame. `bucket` is this session's own."""
+    """`send_timeout`: seconds that the peer may take for one frame. `bucket` is this session's own.
+
+    `received`: bytes of frames so far.
+    """
 
     def __init__(self, wire: Wire, bucket: Bucket, clock: Clock, counters: Counters, send_timeout: float) -> None:
         self._wire = wire
@@ -109,6 +112,7 @@ class Stream:
         self._room = asyncio.Event()
         self._room.set()
         self._limits: Limits = STRANGER
+        self.received = 0
 
     @property
     def peer(self) -> Peer:
@@ -154,6 +158,7 @@ class Stream:
         frame = await self._wire.receive()
         self._counters.frames_in += 1
         self._counters.bytes_in += len(frame)
+        self.received += len(frame)
         decoded = decode(frame, self._limits)
         self._counters.unknown += decoded.unknown
         return decoded.messages

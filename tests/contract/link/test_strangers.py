@@ -15,6 +15,7 @@ from banyan.core.messages import (
     Admitted,
     Answer,
     Beat,
+    BeatAck,
     Bye,
     Enrol,
     Evidence,
@@ -23,9 +24,10 @@ from banyan.core.messages import (
     Welcome,
 )
 from banyan.core.ports import WireClosed
+from banyan.link.parent import FRAME_COST, REPORT_COST
 from tests.contract.link.sides import CALLER
 from tests.contract.link.transports import Transport
-from tests.contract.link.world import EAST, HELLO, World, greet, settings
+from tests.contract.link.world import EAST, HELLO, Talker, World, greet, settings
 
 
 def test_words_out_of_order_end_the_wire(transport: Transport) -> None:
@@ -289,3 +291,72 @@ def test_a_parent_with_many_children_keeps_them_apart(transport: Transport) -> N
             assert [a.body for a in answers] == [str(n).encode() for n in range(20)]
 
     transport.run(test)
+
+
+def test_a_child_that_speaks_without_end_is_heard_at_a_bounded_pace(transport: Transport) -> None:
+    """However fast it is: so its parent has time for the others. Nothing of it is refused or lost."""
+    beat = FRAME_COST + REPORT_COST
+    hear, burst = 20 * beat, 10 * beat
+
+    async def test() -> None:
+        async with World(transport, settings(transport, hear=hear, hear_burst=burst)) as world:
+            honest = await world.joined(ZoneCode(8))
+            talker = await opened(world)
+            began = transport.clock.now()
+            heard = 0
+            while transport.clock.now() < began + 3.0:
+                heard += 1
+                await talker.say(Beat(heard))
+                assert isinstance(await talker.hear(), BeatAck)
+            took = transport.clock.now() - began
+            assert 20 <= heard <= (burst + hear * took) / beat + 2
+            assert len(world.parent.reports) >= heard
+            assert honest.reasons == []
+            # Requests of the parent, and its last word, do not wait for the reader's turn.
+            await world.link.cut(EAST, "banned", "that is enough", -1.0)
+            [*_, last] = await talker.until_closed()
+            assert isinstance(last, Bye)
+            assert last.code == "banned"
+            assert transport.clock.now() - began - took < 1.0
+
+    transport.run(test)
+
+
+@pytest.mark.parametrize("kind", ["small frames", "words unknown here"])
+def test_frames_without_a_meaning_cost_their_sender_time_too(transport: Transport, kind: str) -> None:
+    """A frame of words that only a newer version knows is skipped; a thousand of them are not read at once."""
+    count = 1 if kind == "small frames" else 250
+    frame = msgspec.msgpack.encode([[99, "new"]] * count)
+    hear, burst = 100 * FRAME_COST, 10 * FRAME_COST
+
+    async def test() -> None:
+        async with World(transport, settings(transport, hear=hear, hear_burst=burst)) as world:
+            talker = await opened(world)
+            before = world.link.counters.frames_in
+
+            async def flood() -> None:
+                while True:
+                    await talker.wire.send(frame)
+                    await world.pause(0.0)
+
+            task = asyncio.get_running_loop().create_task(flood())
+            began = transport.clock.now()
+            await world.pause(1.5)
+            took = transport.clock.now() - began
+            read = world.link.counters.frames_in - before
+            task.cancel()
+            with suppress(asyncio.CancelledError, WireClosed):
+                await task
+            assert 10 <= read <= (burst + hear * took) / FRAME_COST + 2
+
+    transport.run(test)
+
+
+async def opened(world: World) -> Talker:
+    """A session in the test's own hands."""
+    talker = await world.stranger()
+    await talker.say(greet())
+    assert isinstance(await talker.hear(), Welcome)
+    await talker.say(HELLO)
+    assert isinstance(await talker.hear(), HelloAck)
+    return talker

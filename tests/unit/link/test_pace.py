@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banyan.core.time import Mono
-from banyan.link.pace import Backoff, Bucket, Priority, Turnstile
+from banyan.link.pace import Backoff, Bucket, Priority, Toll, Turnstile
 from banyan.simulate.ids import SeededIds
 
 H, D, B = Priority.HEARTBEAT, Priority.DELTA, Priority.BULK
@@ -162,3 +162,28 @@ def test_nonsense_is_refused(rate: float, burst: float) -> None:
         Bucket(rate, burst, at(0))
     with pytest.raises(ValueError, match="positive"):
         Turnstile(rate, burst, 1, at(0))
+
+
+def test_a_toll_lets_a_burst_pass_and_then_the_rate() -> None:
+    toll = Toll(100, 1000, at(0))
+    assert [toll.pay(250, at(0)) for _ in range(4)] == [0, 0, 0, 0]
+    assert toll.pay(50, at(0)) == pytest.approx(0.5)
+    assert toll.pay(50, at(0.5)) == pytest.approx(0.5)
+    assert toll.pay(10, at(100)) == 0, "what was not used is kept up to one burst"
+    assert toll.pay(5_000, at(100)) == pytest.approx(40.1), "one word may cost more than all of it"
+    assert toll.pay(0, at(50)) == pytest.approx(40.1), "time does not go back"
+
+
+@given(st.lists(st.floats(0, 500), min_size=1, max_size=200))
+def test_who_waits_as_told_never_passes_more_than_burst_and_rate(costs: list[float]) -> None:
+    toll, now, paid = Toll(100, 1000, at(0)), 0.0, 0.0
+    for cost in costs:
+        now += toll.pay(cost, at(now))
+        paid += cost
+        assert paid <= 1000 + 100 * now + 1e-6
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(0, 1), (1, 0), (-1, 1)])
+def test_a_toll_needs_a_rate_and_a_burst(rate: float, burst: float) -> None:
+    with pytest.raises(ValueError, match="positive"):
+        Toll(rate, burst, at(0))

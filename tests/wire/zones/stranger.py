@@ -30,6 +30,7 @@ from banyan.core.messages import (
     Admitted,
     Bye,
     Enrol,
+    EpochProof,
     Evidence,
     Generations,
     Greet,
@@ -125,6 +126,7 @@ class Stranger:
     certificate: bytes = b""
     bundle: tuple[bytes, ...] = ()
     mark: bytes = b""
+    proof: EpochProof | None = None
 
     @property
     def credentials(self) -> Credentials:
@@ -158,19 +160,25 @@ class Stranger:
         return self
 
     async def hello(
-        self, *, shown: Credentials | None = None, code: ZoneCode | None = None, renew: Renew | None = None
+        self,
+        *,
+        shown: Credentials | None = None,
+        code: ZoneCode | None = None,
+        renew: Renew | None = None,
+        **changes: object,
     ) -> tuple[Talker, HelloAck | Bye]:
-        """Opens a session; the wire, and what the parent said to the hello."""
+        """Opens a session; the wire, and what the parent said to the hello. `changes`: of a hello that is right."""
         talker = await dial(self.address, "session", shown or self.credentials, self.bundle)
         await talker.say(greet("session"))
         await talker.hear_a(Welcome)
         fresh = IDS.token(16)
         claimed = self.code if code is None else code
-        await talker.say(Hello(claimed, "0.1.0", 0, self.mark, fresh, Generations(), renew))
+        plain = Hello(claimed, "0.1.0", 0, self.mark, fresh, Generations(), renew)
+        await talker.say(msgspec.structs.replace(plain, **changes))
         answer = await talker.hear()
         assert isinstance(answer, HelloAck | Bye), answer
         if isinstance(answer, HelloAck):
-            self.mark = fresh
+            self.mark, self.proof = fresh, answer.proof
         return talker, answer
 
     async def refusal(self, **how: object) -> Bye:

@@ -144,3 +144,8 @@ class Client:
         (id,) = self.order(**fields)  # type: ignore[arg-type]
         self.rests(id, VmState.ACTIVE)
         return id
+
+
+def used(client: Client, resource: str = "vcpu") -> int:
+    client.advance(0.3)
+    return client.site.ask(lambda surface, caller: surface.usage(caller, "")).resources[resource].used

@@ -34,7 +34,9 @@ class FileBook:
     def read(self) -> Mapping[str, Machine]:
         """Raises Broken("sim-book") when the file cannot be had."""
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # `parents=True` would make the folders above with the mode of the umask.
+            for folder in (self._path.parent.parent, self._path.parent):
+                folder.mkdir(mode=0o700, exist_ok=True)
             content = self._path.read_bytes() if self._path.exists() else b""
             machines, entries, good = _entries(content)
             if entries > 2 * len(machines) + _SLACK:

@@ -42,7 +42,7 @@ test-teeth: venv-test ## plants each fault of tests/teeth and sees the tests go 
 test-tempest: venv-test ## OpenStack's own API tests against a cloud of ours (TIER=1, 2, 3; AREA=identity for a part)
 	@$(PY) dev/tempest.py --tier $(or $(TIER),1) $(if $(AREA),--area $(AREA)) $(T)
 
-bench: venv-test ## measures; writes what it found beside bench/
+bench: venv-test ## measures, and prints what it found; docs/figures.md has ours (T=NAME for one)
 	@$(PY) -m bench $(T)
 
 docs: venv-test ## regenerates docs/generated

@@ -4,8 +4,8 @@ Both are `banyan serve`, processes of their own; bytes are the kernel's own coun
 TCP payload, TLS included, and beside it with the headers of IPv4 and TCP.
 
 Idle is at the default settings, where a scan each minute finds nothing new, and a heartbeat goes each 6 seconds or so.
-Changes are looked for each second: first nothing changes for a while, then guests appear one by one, each found by a
-scan of its own, then 1,000 at once; what each of them cost is what went beyond the same time without a change.
+Changes are looked for each second: first nothing changes for a while, then guests appear one by one (`scans_meanwhile`
+says how many scans found them), then 1,000 at once; what each cost is what went beyond the same time without a change.
 Arguments: seconds of idleness (120 without), changes one by one (20).
 
     python -m bench.traffic 600 150

@@ -137,7 +137,7 @@ _IDENTITY: tuple[tuple[tuple[Rule, ...], str], ...] = (
 )  # fmt: skip
 
 # What is asked of servers is server_ and core.server.Action; server_hosts is to see where they lie, server_place to say
-# it, server_unlock_any to undo another's lock.
+# it.
 _COMPUTE: tuple[tuple[tuple[Rule, ...], str], ...] = (
     ((PROJECT_MEMBER,), "server_create create_server_group"),
     ((ADMIN, PROJECT_MEMBER), """
@@ -151,7 +151,7 @@ _COMPUTE: tuple[tuple[tuple[Rule, ...], str], ...] = (
         get_server_group list_server_groups get_flavor_extra_specs
         get_limits get_quota_set get_usage"""),
     ((ADMIN,), """
-        server_migrate server_offload server_reset server_list_all server_hosts server_place server_unlock_any
+        server_migrate server_offload server_reset server_list_all server_hosts server_place
         server_events list_all_server_groups
         create_flavor update_flavor delete_flavor update_flavor_extra_specs
         list_flavor_access add_flavor_access remove_flavor_access

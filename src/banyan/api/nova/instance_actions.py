@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from urllib.parse import urlencode
 
 from banyan.api.nova import server_query, words
@@ -90,7 +89,7 @@ def _event(event: EventRecord, record: ActionRecord, minor: int, *, sees: bool) 
         if minor >= 62:
             view["host"] = event.host or None
     if minor >= 62:
-        view["hostId"] = hashlib.sha224(f"{record.project}{event.host}".encode()).hexdigest() if event.host else ""
+        view["hostId"] = words.host_id(record.project, event.host)
     if sees and minor >= 84:
         view["details"] = (event.text or None) if event.result == "error" else None
     return view

@@ -37,6 +37,10 @@ class ServerView:
         self._base = call.link("/v2.1/servers/")
         # Bookmarks are addresses without a version.
         self._bookmark = call.link("/")
+        # What many servers of a page share is worded once.
+        self._images: dict[str, dict[str, object]] = {}
+        self._flavors: dict[tuple[object, ...], dict[str, object]] = {}
+        self._hosts: dict[tuple[str, str], str] = {}
         self._sees_hosts = may(who, "compute:server_hosts")
         self._sees_specs = may(who, "compute:get_flavor_extra_specs", Target(project=who.project))
 
@@ -60,7 +64,7 @@ class ServerView:
             "tenant_id": server.project,
             "user_id": server.user,
             "metadata": {key: value for key, value in metadata.items() if key not in NOTES} if metadata else {},
-            "hostId": words.host_id(server),
+            "hostId": self._host_id(server.project, server.host),
             "image": "" if spec.image is None else self._image(spec.image.id),
             "flavor": {} if spec.flavor is None else self._flavor(spec.flavor),
             "created": words.time(server.created),
@@ -128,10 +132,37 @@ class ServerView:
         if minor >= 16:
             view["host_status"] = "UP" if server.host else ""
 
+    def _host_id(self, project: str, host: str) -> str:
+        known = self._hosts.get((project, host))
+        if known is None:
+            known = self._hosts[project, host] = words.host_id(project, host)
+        return known
+
     def _image(self, id: str) -> dict[str, object]:
-        return {"id": id, "links": [{"rel": "bookmark", "href": f"{self._bookmark}images/{id}"}]}
+        known = self._images.get(id)
+        if known is None:
+            link = {"rel": "bookmark", "href": f"{self._bookmark}images/{id}"}
+            known = self._images[id] = {"id": id, "links": [link]}
+        return known
 
     def _flavor(self, flavor: FlavorSnapshot) -> dict[str, object]:
+        if flavor.extra_specs:
+            return self._worded(flavor)
+        key = (
+            flavor.id,
+            flavor.name,
+            flavor.vcpu,
+            flavor.memory_mib,
+            flavor.disk_gib,
+            flavor.ephemeral_gib,
+            flavor.swap_mib,
+        )
+        known = self._flavors.get(key)
+        if known is None:
+            known = self._flavors[key] = self._worded(flavor)
+        return known
+
+    def _worded(self, flavor: FlavorSnapshot) -> dict[str, object]:
         if self._minor < 47:
             links = [{"rel": "bookmark", "href": f"{self._bookmark}flavors/{flavor.id}"}]
             return {"id": flavor.id, "links": links}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
@@ -15,9 +16,8 @@ from banyan.core.server import Change, Server
 from banyan.zone.compute.life import ACCESS_4, ACCESS_6
 from banyan.zone.compute.lists import Listed
 
-# Letters that nobody mistakes for another.
-_PASSWORD = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz"
-_LENGTH = 12
+# Bytes of a password that nobody named: 72 bits, twelve characters.
+_PASSWORD = 9
 
 
 async def create(call: Call, body: object) -> Answer:
@@ -42,8 +42,7 @@ async def create(call: Call, body: object) -> Answer:
 
 def make_password(call: Call) -> str:
     """For the answer of a create, rebuild or rescue that named none."""
-    desk = call.compute.desk
-    return "".join(_PASSWORD[desk.ids.below(len(_PASSWORD))] for _ in range(_LENGTH))
+    return urlsafe_b64encode(call.compute.desk.ids.token(_PASSWORD)).decode()
 
 
 async def show(call: Call) -> Answer:

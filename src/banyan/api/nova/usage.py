@@ -37,7 +37,7 @@ async def show(call: Call) -> Answer:
     found = await call.compute.usage.of_project(call.principal, project, start, end)
     rows, links = _paged(call, [(found, server) for server in found.servers], f"/v2.1/os-simple-tenant-usage/{project}")
     servers = [server for _, server in rows]
-    usage = _project(project, servers, start, end, detailed=True) if servers else {}
+    usage = _project(project, servers, start, end, detailed=True)
     answer: dict[str, object] = {"tenant_usage": usage}
     if links:
         answer["tenant_usage_links"] = links

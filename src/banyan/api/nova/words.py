@@ -140,16 +140,14 @@ def behind(words: tuple[str, ...]) -> tuple[tuple[VmState, ...], tuple[Task, ...
 
 def time(instant: float) -> str:
     """As most of the API writes instants: UTC, whole seconds, with a Z."""
-    return datetime.fromtimestamp(int(instant), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{datetime.fromtimestamp(int(instant), UTC).isoformat()[:19]}Z"
 
 
 def precise(instant: float | None) -> str | None:
     """As some of it does: UTC, microseconds, no zone."""
-    return None if instant is None else datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    return None if instant is None else datetime.fromtimestamp(instant, UTC).isoformat(timespec="microseconds")[:26]
 
 
-def host_id(server: Server) -> str:
-    """One word for a host that tells a project nothing but which of its servers are together."""
-    if not server.host:
-        return ""
-    return hashlib.sha224(f"{server.project}{server.host}".encode()).hexdigest()
+def host_id(project: str, host: str) -> str:
+    """One word for a host that tells a project nothing but which of its servers are together; "" for none."""
+    return hashlib.sha224(f"{project}{host}".encode()).hexdigest() if host else ""

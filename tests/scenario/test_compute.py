@@ -1,0 +1,147 @@
+"""Compute at the top of a tree whose servers live two levels down: orders, limits, and what the top keeps of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from banyan.core.errors import NotFound, Refused
+from banyan.core.principal import Principal
+from banyan.core.quota import DEFAULTS, Limits, Quota, Use
+from banyan.core.server import ServerQuery, Task, VmState
+from banyan.simulate.site import Site
+from banyan.simulate.world import World
+from banyan.zone.compute.compute import Compute, make_compute
+from banyan.zone.compute.ordering import Wish
+from tests.api.nova.cloud import principals
+from tests.api.nova.fakes import IMAGE, FakeImages, FakeNetworks
+from tests.scenario.trees import plant, until
+
+WISH = Wish("web", "1", IMAGE, no_network=True)
+
+
+class Entry:
+    """The top's own compute, asked as its API would ask it."""
+
+    def __init__(self, site: Site, limits: Limits) -> None:
+        self.site = site
+        built = site._built
+        assert built is not None
+        zone = built.zone
+        self.compute: Compute = make_compute(
+            zone.own,
+            zone.store,
+            zone.clock,
+            zone.ids,
+            zone.tree_servers,
+            built.front,
+            FakeImages(),
+            FakeNetworks(),
+            limits,
+        )
+        self.run(self.compute.load())
+        self.known = principals(zone.own.code)
+        self._requests = 0
+
+    def who(self, name: str = "member") -> Principal:
+        self._requests += 1
+        return self.known[name].at("192.0.2.7", f"req-{self._requests}")
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.site.tree(lambda servers, caller: work)
+
+    def create(self, wish: Wish = WISH, who: str = "member") -> list[str]:
+        ordered = self.run(self.compute.ordering.create(self.who(who), wish))
+        return [made.id for made in ordered.created.made]
+
+    def rests(self, world: World, id: str) -> None:
+        until(world, lambda: self.run(self.compute.servers.show(self.who(), id)).task is Task.NONE)
+
+    def gone(self, id: str) -> bool:
+        try:
+            self.run(self.compute.servers.show(self.who(), id))
+        except NotFound:
+            return True
+        return False
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World() as world:
+        yield world
+        assert not world.failures()
+
+
+def test_an_order_at_the_top_is_a_server_two_levels_down(world: World) -> None:
+    top = Entry(plant(world, "2x2x4"), DEFAULTS)
+    (id,) = top.create()
+    top.rests(world, id)
+    server = top.run(top.compute.servers.show(top.who(), id))
+    assert (server.state, server.project, server.spec.flavor.name) == (VmState.ACTIVE, "p1", "m1.tiny")
+    listed = top.run(top.compute.lists.page(top.who(), ServerQuery(server.issuer, "p1"), "", 10))
+    assert [one.id for one in listed.servers] == [id]
+    with pytest.raises(NotFound):
+        top.run(top.compute.servers.show(top.who("other"), id))
+    with pytest.raises(NotFound):
+        top.run(top.compute.life.delete(top.who("other"), id))
+    top.run(top.compute.life.delete(top.who(), id))
+    until(world, lambda: top.gone(id))
+
+
+def test_the_top_keeps_a_row_for_the_project_and_none_for_its_servers(world: World) -> None:
+    site = plant(world, "2x2x8")
+    top = Entry(site, DEFAULTS)
+    ids = top.create(Wish("web", "1", IMAGE, no_network=True, least=60, most=60))
+    assert len(set(ids)) == 60
+    row = site.peek(lambda unit: unit.compute.quotas.use("p1"))
+    assert row is not None and row.use.servers >= 60
+    assert site.peek(lambda unit: unit.servers.page(ServerQuery(every_project=True)).servers) == ()
+    use = top.run(top.compute.usage.held(top.who()))
+    assert use == Use(60, 60, 60 * 512)
+
+
+def test_a_limit_holds_for_the_whole_tree_and_what_is_gone_makes_room(world: World) -> None:
+    top = Entry(plant(world, "2x2x4"), {**DEFAULTS, Quota.SERVERS: 3})
+    ids = [top.create()[0] for _ in range(3)]
+    with pytest.raises(Refused) as refused:
+        top.create()
+    assert refused.value.code == "quota-exceeded"
+    top.rests(world, ids[0])
+    top.run(top.compute.life.delete(top.who(), ids[0]))
+    top.create()
+    with pytest.raises(Refused):
+        top.create()
+
+
+def test_servers_that_can_not_be_asked_for_still_count(world: World) -> None:
+    site = plant(world, "2x2x4")
+    top = Entry(site, {**DEFAULTS, Quota.SERVERS: 4})
+    ids = top.create(Wish("web", "1", IMAGE, no_network=True, least=4, most=4))
+    for id in ids:
+        top.rests(world, id)
+    lost = top.run(top.compute.servers.why(top.who(), ids[0]))[-1].path
+    middle = "/".join(lost.split("/")[:2])
+    world[middle].crash("a test")
+    world.advance(40.0)
+    with pytest.raises(Refused) as refused:
+        top.create()
+    assert refused.value.code == "quota-exceeded"
+    assert top.run(top.compute.usage.held(top.who())) is None
+
+
+def test_a_top_that_dies_between_taking_and_placing_refuses_nothing_for_good(world: World) -> None:
+    site = plant(world, "2x4")
+    limits = {**DEFAULTS, Quota.SERVERS: 2}
+    top = Entry(site, limits)
+    top.create()
+    # The ceiling stands at the limit, as if an order had taken its place and the process had died.
+    top.run(top.compute.quotas._ceilings.reserve(top.who(), Use(1, 1, 512)))
+    site.crash("a test")
+    site.start()
+    world.advance(30.0)
+    again = Entry(site, limits)
+    again.create()
+    with pytest.raises(Refused):
+        again.create()

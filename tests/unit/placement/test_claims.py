@@ -10,7 +10,7 @@ import pytest
 from banyan.core.host import Host
 from banyan.core.ids import ZoneCode
 from banyan.core.order import Claim, Ground, GroupPolicy, GroupScope, Hints, Order, Policy, Refusal, Specification
-from banyan.core.resources import MEMORY_MIB, VCPU, Amount, ResourceClass, shape
+from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU, Amount, ResourceClass, shape
 from banyan.placement.claims import MAX_INDEXES, Claims
 from banyan.placement.columns import Columns
 from banyan.placement.filters import NOBODY, Around, Ask, around, ask
@@ -43,6 +43,30 @@ def test_spread_goes_where_most_fits_and_pack_to_the_fullest_that_suffices() -> 
     got = claims(*rack).claim("o", PACK, 1, 9)
     assert isinstance(got, Claim) and (got.ground, got.count) == (Ground.LEAST_ROOM, 9)
     assert dict(zip(got.hosts, got.fits, strict=True)) == {"h4": 1, "h3": 5, "h1": 2, "h2": 9}
+
+
+@pytest.mark.parametrize("policy", Policy)
+@pytest.mark.parametrize("scarce", range(4))
+def test_a_host_that_lacks_one_class_of_what_is_needed_takes_nothing(policy: Policy, scarce: int) -> None:
+    classes = (VCPU, MEMORY_MIB, DISK_GIB, ResourceClass("custom_gpu"))
+
+    def used(rare: int, others: int) -> dict[ResourceClass, Amount]:
+        return {cls: Amount(8, 8, rare if number == scarce else others) for number, cls in enumerate(classes)}
+
+    rack = claims(Host("full", "full", used(8, 6)), Host("free", "free", used(5, 3)))
+    for needed in (classes, classes[:3]):
+        wanted = Ask(shape(dict.fromkeys(needed, 1)), policy)
+        got = rack.claim(str(needed), wanted)
+        takes = policy is Policy.PACK and classes[scarce] not in needed
+        assert places(got) == {"full" if takes else "free": 1}
+        rack.cancel(str(needed))
+        room = 3 if classes[scarce] in needed else 7
+        assert sum(places(rack.claim("all", wanted, 1, 9)).values()) == room
+        rack.cancel("all")
+        singly = [rack.claim(str(number), wanted) for number in range(9)]
+        assert [isinstance(one, Claim) for one in singly] == [True] * room + [False] * (9 - room)
+        for number in range(room):
+            rack.cancel(str(number))
 
 
 def test_packing_leaves_hosts_with_something_rare_for_last() -> None:

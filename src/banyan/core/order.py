@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -193,10 +194,16 @@ class Specification(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def shape(self) -> Shape:
-        return shape({ResourceClass(c): n for c, n in self.needs.items()}, self.required)
+        return _shape(tuple(self.needs.items()), self.required)
 
     def __repr__(self) -> str:
         return f"Specification({self.name!r}, {self.shape.key!r})"
+
+
+@lru_cache(4_096)
+def _shape(needs: tuple[tuple[str, int], ...], required: tuple[str, ...]) -> Shape:
+    """Asked for several times in the life of each server, of few flavors."""
+    return shape({ResourceClass(c): n for c, n in needs}, required)
 
 
 class Order(msgspec.Struct, frozen=True, array_like=True):

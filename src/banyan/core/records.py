@@ -223,8 +223,9 @@ class ServerRows(Protocol):
     def many(self, ids: Sequence[str]) -> Mapping[str, Server]:
         """Those that are there, by id; at most 1,000, without user data."""
 
-    def update(self, before: Server, after: Server) -> None:
-        """`before` as it was read in this transaction. Its id, issuer, project, rack and instant of creation stay."""
+    def update(self, *pairs: tuple[Server, Server]) -> None:
+        """Each before, as it was read in this transaction, and after. Id, issuer, project, rack and instant of creation
+        stay."""
 
     def page(self, query: ServerQuery) -> ServerPage:
         """Looks at no more than a bounded number of rows: a page may be short, even empty, and still go on."""
@@ -264,8 +265,8 @@ class ActionRows(Protocol):
 
 class OrderRows(Protocol):
     def get(self, id: str) -> StoredOrder | None: ...
-    def insert(self, order: StoredOrder) -> bool:
-        """False, and nothing written, if there is one of that id."""
+    def insert(self, *orders: StoredOrder) -> Mapping[str, StoredOrder]:
+        """Writes those whose id is new; the others as they are stored, by id."""
 
     def put(self, order: StoredOrder) -> None: ...
     def of_request(self, request: str, limit: int) -> Sequence[StoredOrder]: ...
@@ -339,6 +340,7 @@ class TokenRows(Protocol):
 
 class JournalRows(Protocol):
     def append(self, at: Wall, event: Event) -> Line: ...
+    def append_all(self, at: Wall, events: Sequence[Event]) -> Sequence[Line]: ...
     def last(self) -> Line | None: ...
     def page(self, after: int, limit: int, filters: Mapping[str, str]) -> Sequence[Line]:
         """Numbers above `after`, rising. `filters`: kind, target, actor, outcome (exact)."""

@@ -1,7 +1,7 @@
 """Many rows at once: one prepared statement on SQLite (executemany), one statement over arrays on PostgreSQL.
 
 Hosts and guests of a scan pass here, 1,000 at a time; SQLAlchemy's own executemany costs more than the
-insert itself. Only upserts and inserts by primary key; nothing here knows what the rows mean.
+insert itself. Only upserts, inserts and updates by primary key; nothing here knows what the rows mean.
 """
 
 from __future__ import annotations
@@ -104,6 +104,31 @@ class BulkInsert:
             return connection.exec_driver_sql(self._sqlite, list(rows)).rowcount
         columns = tuple(list(column) for column in zip(*rows, strict=True))
         return connection.exec_driver_sql(self._postgresql, columns).rowcount
+
+
+class BulkUpdate:
+    """Changes `names` of rows by the table's key, which is one column; rows are tuples of the new values, then the key.
+    No row twice in one call."""
+
+    def __init__(self, table: Table, names: Sequence[str]) -> None:
+        (key,) = (column.name for column in table.primary_key)
+        sets = ", ".join(f'"{name}" = ?' for name in names)
+        self._sqlite = f'UPDATE {table.name} SET {sets} WHERE "{key}" = ?'
+        news = ", ".join(f'"{name}" = new."{name}"' for name in names)
+        arrays = ", ".join(f"%s::{_array(table.c[name].type)}[]" for name in (*names, key))
+        listed = ", ".join(f'"{name}"' for name in (*names, key))
+        self._postgresql = (
+            f'UPDATE {table.name} SET {news} FROM unnest({arrays}) AS new({listed}) WHERE {table.name}."{key}" = '
+            f'new."{key}"'
+        )
+
+    def __call__(self, connection: Connection, rows: Sequence[tuple[object, ...]]) -> None:
+        if not rows:
+            return
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql(self._sqlite, list(rows))
+        else:
+            connection.exec_driver_sql(self._postgresql, tuple(list(column) for column in zip(*rows, strict=True)))
 
 
 class OfMany:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
 from sqlalchemy import Connection, bindparam, select
 
 from banyan.core.errors import BadInput
@@ -19,6 +20,7 @@ from banyan.core.journal import Event, Line, chain
 from banyan.core.records import JournalRows
 from banyan.core.time import Wall
 from banyan.store import tables
+from banyan.store.bulk import BulkInsert
 from banyan.store.rows import Codec, page_limit
 
 FILTERS = ("kind", "target", "actor", "outcome")
@@ -28,9 +30,46 @@ _CODEC = Codec(Line, _T)
 _LAST = _CODEC.select().order_by(_T.c.number.desc()).limit(1)
 _HEAD = select(_T.c.number, _T.c.digest).order_by(_T.c.number.desc()).limit(1)
 _PAGE = _CODEC.select().where(_T.c.number > bindparam("after")).order_by(_T.c.number).limit(bindparam("limit"))
-_INSERT = _T.insert()
+_INSERT = BulkInsert(_T)
+_FACTS = msgspec.json.Encoder(order="deterministic").encode
 
 _PAGE_TO_VERIFY = 1_000
+
+
+def _line(number: int, at: Wall, event: Event, digest: bytes) -> Line:
+    caller = event.caller
+    return Line(
+        number,
+        at,
+        event.kind,
+        event.target,
+        caller.subject,
+        caller.token,
+        caller.address,
+        caller.request,
+        event.text,
+        dict(sorted(event.facts.items())),
+        event.outcome,
+        digest,
+    )
+
+
+def _row(line: Line) -> tuple[object, ...]:
+    """In the order of the table."""
+    return (
+        line.number,
+        line.at,
+        line.kind,
+        line.target,
+        line.actor,
+        line.token,
+        line.address,
+        line.request,
+        line.text,
+        _FACTS(line.facts).decode(),
+        line.outcome,
+        line.digest,
+    )
 
 
 class SqlJournal:
@@ -38,25 +77,20 @@ class SqlJournal:
         self._connection = connection
 
     def append(self, at: Wall, event: Event) -> Line:
+        return self.append_all(at, (event,))[0]
+
+    def append_all(self, at: Wall, events: Sequence[Event]) -> Sequence[Line]:
+        if not events:
+            return ()
         head = self._connection.execute(_HEAD).first()
-        number, previous = (1, b"") if head is None else (head.number + 1, head.digest)
-        caller = event.caller
-        line = Line(
-            number,
-            at,
-            event.kind,
-            event.target,
-            caller.subject,
-            caller.token,
-            caller.address,
-            caller.request,
-            event.text,
-            dict(sorted(event.facts.items())),
-            event.outcome,
-            chain(previous, number, at, event),
-        )
-        self._connection.execute(_INSERT, _CODEC.values(line))
-        return line
+        number, previous = (0, b"") if head is None else (head.number, head.digest)
+        lines: list[Line] = []
+        for event in events:
+            number += 1
+            previous = chain(previous, number, at, event)
+            lines.append(_line(number, at, event, previous))
+        _INSERT(self._connection, [_row(line) for line in lines])
+        return lines
 
     def last(self) -> Line | None:
         row = self._connection.execute(_LAST).first()

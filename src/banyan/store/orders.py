@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from sqlalchemy import Connection, bindparam, delete, literal, select
@@ -10,13 +10,14 @@ from sqlalchemy import Connection, bindparam, delete, literal, select
 from banyan.core.server import OrderState, StoredOrder
 from banyan.core.time import Wall
 from banyan.store import tables
-from banyan.store.bulk import BulkInsert, BulkPut
+from banyan.store.bulk import BulkInsert, BulkPut, OfMany
 from banyan.store.rows import page_limit
 
 _T = tables.orders
 _ENCODE = msgspec.msgpack.Encoder(order="deterministic").encode
 _DECODE = msgspec.msgpack.Decoder(StoredOrder).decode
 _INSERT, _PUT = BulkInsert(_T), BulkPut(_T)
+_MANY = OfMany(_T.c.id, lambda listed: select(_T.c.content).where(listed))
 _GET = select(_T.c.content).where(_T.c.id == bindparam("id"))
 _OF_REQUEST = (
     select(_T.c.content)
@@ -45,8 +46,13 @@ class SqlOrders:
         content = self._connection.execute(_GET, {"id": id}).scalar()
         return None if content is None else _DECODE(content)
 
-    def insert(self, order: StoredOrder) -> bool:
-        return _INSERT(self._connection, [_row(order)]) == 1
+    def insert(self, *orders: StoredOrder) -> Mapping[str, StoredOrder]:
+        if _INSERT(self._connection, [_row(order) for order in orders]) == len(orders):
+            return {}
+        found = [_DECODE(row.content) for row in _MANY(self._connection, [order.id for order in orders], {})]
+        # What was written just now is found as well, and is what it was to be.
+        given = {order.id: order for order in orders}
+        return {order.id: order for order in found if order != given[order.id]}
 
     def put(self, order: StoredOrder) -> None:
         _PUT(self._connection, [_row(order)])

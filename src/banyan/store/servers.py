@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, bindparam, delete, func, literal, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, literal, select
 
 from banyan.core.errors import Conflict
 from banyan.core.ids import RackCode, ZoneCode
@@ -30,7 +30,7 @@ from banyan.core.server import (
 )
 from banyan.core.time import Wall
 from banyan.store import tables
-from banyan.store.bulk import BATCH, BulkInsert, OfMany, batches, storable
+from banyan.store.bulk import BATCH, BulkInsert, BulkUpdate, OfMany, batches, storable
 from banyan.store.rows import page_limit
 from banyan.store.server_pages import Pages
 
@@ -60,22 +60,22 @@ class _Content(msgspec.Struct, frozen=True, array_like=True):
 _ENCODE = msgspec.msgpack.Encoder(order="deterministic").encode
 _LIFE = msgspec.msgpack.Decoder(_Life).decode
 _CONTENT = msgspec.msgpack.Decoder(_Content).decode
-_PLAIN_LIFE = _ENCODE(_Life())
 
 _ALL = [column for column in _T.c if column.name != "user_data"]
 _GET = select(_T).where(_T.c.id == bindparam("id"))
 _MANY = OfMany(_T.c.id, lambda listed: select(*_ALL).where(listed))
 _INSERT = BulkInsert(_T)
-# What most steps of a life change, and no index but that of what is busy goes by.
+_SHOWN = ("description", "hostname", "host_name", "locked_by", "locked_reason", "fault", "nics")
+# What never changes; what most steps of a life change, and no index but that of what is busy goes by; and the rest.
+_FIXED = ("id", "issuer", "project", "user", "rack", "created", "order", "index", "request")
+_STEPS = ("state", "task", "power", "wanted", "updated", "launched", "move", "revision", "progress", *_SHOWN)
+_OTHERS = [name for name in Server.__struct_fields__ if name not in (*_FIXED, *_STEPS)]
 _STEP = ("state", "task", "power", "wanted", "updated", "launched", "move", "revision", "progress", "life")
-_FIXED = ("id", "issuer", "project", "user", "rack", "created", "order_id", "place")
-_WHOLE = tuple(column.name for column in _T.c if column.name not in _FIXED)
+_KEY = ("id", "issuer", "project", "user", "rack", "created", "order_id", "place")
+_WHOLE = tuple(column.name for column in _T.c if column.name not in _KEY)
 # Also what was read without its user data may be changed.
 _REST = tuple(name for name in _WHOLE if name != "user_data")
-_UPDATES = {
-    names: update(_T).where(_T.c.id == bindparam("of")).values({name: bindparam(name) for name in names})
-    for names in (_STEP, _REST, _WHOLE)
-}
+_UPDATES = {names: BulkUpdate(_T, names) for names in (_STEP, _REST, _WHOLE)}
 _BUSY = (
     select(_T)
     .where(
@@ -144,16 +144,20 @@ class SqlServers:
             raise ValueError(f"at most {BATCH} servers at once, got {len(ids)}")
         return {row.id: server(row) for row in _MANY(self._connection, list(ids), {})}
 
-    def update(self, before: Server, after: Server) -> None:
+    def update(self, *pairs: tuple[Server, Server]) -> None:
         ordered: dict[int, _Ordered] = {}
-        row = dict(zip(_NAMES, _row(after, ordered), strict=True))
-        old = dict(zip(_NAMES, _row(before, ordered), strict=True))
-        changed = {name for name in _NAMES if row[name] != old[name]}
-        if not changed.isdisjoint(_FIXED):
-            raise ValueError(f"server {before.id}: {', '.join(sorted(changed.intersection(_FIXED)))} never change")
-        names = _STEP if changed.issubset(_STEP) else _WHOLE if "user_data" in changed else _REST
-        if changed:
-            self._connection.execute(_UPDATES[names], {"of": before.id, **{name: row[name] for name in names}})
+        rows: dict[tuple[str, ...], list[tuple[object, ...]]] = {}
+        for before, after in pairs:
+            if _differs(before, after, _FIXED):
+                raise ValueError(f"server {before.id}: none of {', '.join(_FIXED)} ever changes")
+            if not _differs(before, after, _OTHERS):
+                rows.setdefault(_STEP, []).append((*_step(after), before.id))
+                continue
+            names = _WHOLE if before.spec.user_data != after.spec.user_data else _REST
+            row = dict(zip(_NAMES, _row(after, ordered), strict=True))
+            rows.setdefault(names, []).append((*(row[name] for name in names), before.id))
+        for names, changed in rows.items():
+            _UPDATES[names](self._connection, changed)
 
     def page(self, query: ServerQuery) -> ServerPage:
         return PAGES(self._connection, query)
@@ -204,13 +208,6 @@ def _row(s: Server, ordered: dict[int, _Ordered]) -> tuple[object, ...]:
         lean = msgspec.structs.replace(spec, user_data="") if spec.user_data else spec
         known = ordered[id(spec)] = (_ENCODE(_Content(lean, s.request)), spec.shape.key)
     content, shape = known
-    plain = not (s.hostname or s.host_name or s.nics or s.locked or s.fault or resize)
-    if plain and s.description is None:
-        life = _PLAIN_LIFE
-    else:
-        life = _ENCODE(
-            _Life(s.description, s.hostname, s.host_name, s.locked_by, s.locked_reason, s.fault, s.nics, resize)
-        )
     return (
         s.id,
         s.issuer,
@@ -222,10 +219,10 @@ def _row(s: Server, ordered: dict[int, _Ordered]) -> tuple[object, ...]:
         shape,
         "" if resize is None else resize.host,
         "" if resize is None else resize.spec.shape.key,
-        s.state.value,
-        s.task.value,
-        s.power.value,
-        s.wanted.value,
+        s.state._value_,
+        s.task._value_,
+        s.power._value_,
+        s.wanted._value_,
         s.locked,
         s.unconfirmed,
         spec.flavor.id if spec.flavor is not None else "",
@@ -242,10 +239,41 @@ def _row(s: Server, ordered: dict[int, _Ordered]) -> tuple[object, ...]:
         s.order,
         s.index,
         s.progress,
-        life,
+        _life(s),
         content,
         spec.user_data,
     )
+
+
+def _step(s: Server) -> tuple[object, ...]:
+    """In the order of _STEP."""
+    return (
+        s.state._value_,
+        s.task._value_,
+        s.power._value_,
+        s.wanted._value_,
+        s.updated,
+        s.launched,
+        s.move,
+        s.revision,
+        s.progress,
+        _life(s),
+    )
+
+
+def _life(s: Server) -> bytes:
+    return _ENCODE(
+        _Life(s.description, s.hostname, s.host_name, s.locked_by, s.locked_reason, s.fault, s.nics, s.resize)
+    )
+
+
+def _differs(before: Server, after: Server, names: Sequence[str]) -> bool:
+    """True if any of these fields does. Most are the same objects."""
+    for name in names:
+        old, new = getattr(before, name), getattr(after, name)
+        if old is not new and old != new:
+            return True
+    return False
 
 
 def server(row: Row[Any]) -> Server:

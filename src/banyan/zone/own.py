@@ -7,7 +7,7 @@ methods, each of which stores before it takes effect. Knows nothing of parents, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from banyan.core.errors import BadInput, Broken, Conflict
@@ -158,6 +158,11 @@ class Own:
         """Appends a journal line at corrected time, inside a unit of work."""
         # Seen by followers as a hint to look; after a rollback they find nothing new.
         self.journal_hint = unit.journal.append(self.wall(), event).number
+
+    def write_all(self, unit: Unit, events: Sequence[Event]) -> None:
+        """As `write`, in this order."""
+        for line in unit.journal.append_all(self.wall(), events)[-1:]:
+            self.journal_hint = line.number
 
     async def learn_time(self, basis: TimeBasis) -> None:
         """Takes a better idea of what time it is, durably before it counts."""

@@ -407,7 +407,7 @@ class Zone:
             for name, loop in self.loops.items():
                 tasks.create_task(loop.run(), name=name)
             for racked in self.racks.values():
-                tasks.create_task(racked.servers.work.run(), name=f"work {racked.name}")
+                tasks.create_task(racked.servers.run(), name=f"servers {racked.name}")
             for up in self.ups.values():
                 up.task = tasks.create_task(up.runner.run(), name=f"uplink {up.side.row.id}")
 

@@ -1,6 +1,6 @@
 """The simulated hosts' memory on disk: a file of its own, so that a zone that is killed finds its guests as they were.
 
-Each entry is its length (4 bytes) and MessagePack of (guest, machine or None), appended before it counts. A torn last
+Each entry is its length (4 bytes) and MessagePack of (guest, machine or None), appended before it is told. A torn last
 entry, or an entry that is no entry, ends the reading: what stands before it is good. The file is written anew when it
 is opened and most of it is old. It is not synced: it outlives the process, not the machine's power.
 """
@@ -30,6 +30,7 @@ class FileBook:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: int | None = None
+        self._entries: list[bytes] = []
 
     def read(self) -> Mapping[str, Machine]:
         """Raises Broken("sim-book") when the file cannot be had."""
@@ -51,18 +52,26 @@ class FileBook:
     def write(self, guest: str, machine: Machine | None) -> None:
         if self._file is None:
             raise Broken("sim-book", f"the simulated hosts' memory {self._path} is not open")
-        entry = _entry(guest, machine)
+        self._entries.append(_entry(guest, machine))
+
+    def flush(self) -> None:
+        """Writes what was given since the last time. Raises Broken("sim-book"); then it is kept for the next."""
+        if self._file is None or not self._entries:
+            return
+        entries = b"".join(self._entries)
         try:
-            written = os.write(self._file, entry)
-            if written < len(entry):
+            written = os.write(self._file, entries)
+            if written < len(entries):
                 # The disk is full: what follows a torn entry would never be read.
                 os.ftruncate(self._file, os.fstat(self._file).st_size - written)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise Broken("sim-book", f"{self._path} cannot be written: {error}") from error
+        self._entries.clear()
 
     def close(self) -> None:
         if self._file is not None:
+            self.flush()
             os.close(self._file)
             self._file = None
 

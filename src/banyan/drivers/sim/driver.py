@@ -56,6 +56,8 @@ class SimDriver:
         self._made_wall = context.clock.wall()
         self._closed = False
         self._rows = 0
+        # Where no script and no churn changes anything, one for good.
+        self._always: Condition | None = None
         identity = code_text(context.code) if context.code else context.rack
         try:
             self._fleet = Fleet(options, identity, context.share)
@@ -179,6 +181,14 @@ class SimDriver:
 
     def _condition(self) -> Condition:
         o = self._options
+        if self._always is not None:
+            return self._always
+        now = self._conditions(o)
+        if not o.script and not o.churn:
+            self._always = now
+        return now
+
+    def _conditions(self, o: SimOptions) -> Condition:
         return condition(
             o.script,
             elapsed=self._clock.now() - self._made_at,

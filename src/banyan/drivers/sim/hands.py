@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 
@@ -52,6 +53,7 @@ class Hands:
         self._condition = condition
         self._alive = alive
         self._numbers: dict[str, int] = {}
+        self._keeping: asyncio.Task[None] | None = None
 
     async def perform(self, deed: Deed) -> Sighting | None:
         number = await self._ready(deed.host)
@@ -63,6 +65,7 @@ class Hands:
                 raise DeedFailed("host-down", f"host {deed.host} does not answer", elsewhere=True)
             raise DriverUnavailable("host-down", f"host {deed.host} does not answer", transient=True)
         ready = self._machines.begin(deed, now, self._seconds(builds), self._room)
+        await self._kept()
         await self._clock.sleep_until(ready)
         self._alive()
         if builds and (begun is None or begun.number < deed.number):
@@ -70,8 +73,24 @@ class Hands:
             if reason:
                 self._machines.built += 1
                 self._machines.fail_build(deed)
+                await self._kept()
                 raise DeedFailed("build-failed", f"host {deed.host}: {reason}", elsewhere=True)
-        return self._machines.do(deed, self._clock.now(), self._room)
+        seen = self._machines.do(deed, self._clock.now(), self._room)
+        await self._kept()
+        return seen
+
+    async def _kept(self) -> None:
+        """Returns when the machines' memory is written: once a turn of the loop, for all that was done in it."""
+        if not self._machines.is_kept:
+            return
+        if self._keeping is None:
+            self._keeping = asyncio.ensure_future(self._keep())
+        await asyncio.shield(self._keeping)
+
+    async def _keep(self) -> None:
+        await self._clock.sleep_until(self._clock.now())
+        self._keeping = None
+        self._machines.flush()
 
     async def sight(self, guests: Sequence[str]) -> Mapping[str, Sighting]:
         await self._ready("")

@@ -53,6 +53,7 @@ class Book(Protocol):
 
     def read(self) -> Mapping[str, Machine]: ...
     def write(self, guest: str, machine: Machine | None) -> None: ...
+    def flush(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -67,7 +68,7 @@ Room = Callable[[str], Mapping[ResourceClass, int]]
 
 
 class Machines:
-    """`book` None: kept nowhere but here. Every change goes into the book before it is seen."""
+    """`book` None: kept nowhere but here. Every change goes into the book, and is written down by `flush`."""
 
     def __init__(self, book: Book | None = None) -> None:
         self._book = book
@@ -85,6 +86,15 @@ class Machines:
         for guest, machine in self._book.read().items():
             copy = machine.copy
             self._place(guest, None, replace_copy(machine, _sooner(copy, now)))
+
+    @property
+    def is_kept(self) -> bool:
+        return self._book is not None
+
+    def flush(self) -> None:
+        """What was done is kept from now on. Raises Broken("sim-book")."""
+        if self._book is not None:
+            self._book.flush()
 
     def close(self) -> None:
         if self._book is not None:

@@ -6,7 +6,7 @@ each server would cost gigabytes, so there is none here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from banyan.core.guest import GuestState
@@ -85,15 +85,24 @@ class Held:
         servers, vcpu, memory, disk = self._projects.get(project, (0, 0, 0, 0))
         return UseRow(*project, "", servers, vcpu, memory, disk)
 
-    def placed(self, servers: Iterable[Server], needs: Needs) -> None:
-        """New servers of one order, all of the same needs."""
+    def placed(self, servers: Sequence[Server], needs: Needs) -> Mapping[str, int]:
+        """New servers of one order, all of the same needs and in one state. How many of them each host got."""
+        hosts: dict[str, int] = {}
         for server in servers:
-            self._put(server.host, needs, 1)
-            if not server.unconfirmed:
-                self._count(server.state, (server.issuer, server.project), dict(needs), 1)
+            hosts[server.host] = hosts.get(server.host, 0) + 1
+        for host, count in hosts.items():
+            self._put(host, needs, count)
+        one = servers[0]
+        if not one.unconfirmed:
+            self._count(one.state, (one.issuer, one.project), dict(needs), len(servers))
+        return hosts
 
     def change(self, before: Server | None, after: Server | None) -> list[Place]:
         """One server is not as it was; None: it is not there. The places that it took (once each) and gave up."""
+        if before is not None and after is not None and _same_places(before, after):
+            if before.state is not after.state:
+                self._move(before, after)
+            return []
         places = [*_places(before, -1), *_places(after, 1)]
         for place in places:
             self._put(place.host, place.needs, place.count, guests=False)
@@ -106,6 +115,12 @@ class Held:
                 needs = dict(server.spec.shape.needs)
                 self._count(server.state, (server.issuer, server.project), needs, sign)
         return _net(places)
+
+    def _move(self, before: Server, after: Server) -> None:
+        """From one state to another, with everything that it holds."""
+        old, new = _STATES[before.state], _STATES[after.state]
+        self._states[old] -= 1
+        self._states[new] = self._states.get(new, 0) + 1
 
     def _put(self, host: str, needs: Needs, count: int, *, guests: bool = True) -> None:
         held = self._hosts.setdefault(host, {})
@@ -129,6 +144,17 @@ class Held:
         if not any(use):
             del self._projects[project]
         self.touched.add(project)
+
+
+def _same_places(before: Server, after: Server) -> bool:
+    """Most steps of a life change nothing but the state."""
+    return (
+        before.host == after.host
+        and before.resize is after.resize
+        and (before.spec is after.spec or before.spec.needs == after.spec.needs)
+        and VmState.DELETED not in (before.state, after.state)
+        and not (before.unconfirmed or after.unconfirmed)
+    )
 
 
 def _places(server: Server | None, sign: int) -> list[Place]:

@@ -6,6 +6,7 @@ action and a line of the journal; what the rack has to do for it is done after t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
@@ -62,6 +63,14 @@ class RackServers:
     orders: Orders
     work: Work
 
+    async def run(self) -> None:
+        """For ever, until cancelled."""
+        if not self.places.driver.operations:
+            return
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.orders.claimed.run(), name="claimed orders")
+            tasks.create_task(self.work.run(), name="work")
+
     def metrics(self, rack: str) -> dict[str, float]:
         """Gauges and counters by Prometheus name; cheap to read."""
         label = f'{{rack="{rack}"}}'
@@ -96,7 +105,10 @@ class LeafServers:
         of all, and what Orders.take does."""
         caller = caller_of(who)
         looked, counts, fits = 0, dict[str, int](), 0
-        for rack in sorted(self.racks.values(), key=lambda rack: -rack.places.fits(order)):
+        racks = list(self.racks.values())
+        if len(racks) > 1:
+            racks.sort(key=lambda rack: -rack.places.fits(order))
+        for rack in racks:
             try:
                 return await rack.orders.take(order, caller, admit)
             except NoValidHost as refusal:
@@ -136,7 +148,7 @@ class LeafServers:
                 if row is None or row.state is VmState.DELETED or row.task is Task.DELETING:
                     continue
                 after = steps.accepted(row, Action.DELETE, Arguments(), VmState.DELETED, None, now)
-                unit.servers.update(row, after)
+                unit.servers.update((row, after))
                 unit.actions.put(_record(after, Action.DELETE, who, Arguments(), now))
                 effect.pairs.append((row, after))
                 begun.append(after)
@@ -217,7 +229,7 @@ class LeafServers:
             if row.locked and touches_metadata(change) and not is_operator(who):
                 raise Conflict("locked", f"server {id} is locked; unlock it first")
             after = changed(row, change, now)
-            unit.servers.update(row, after)
+            unit.servers.update((row, after))
             if after is not row:
                 effect.pairs.append((row, after))
             return after
@@ -262,7 +274,7 @@ class LeafServers:
             if claim and row.revision != revision:
                 raise Conflict("changed", f"server {id} was changed at the same time; try again", transient=True)
             begun = steps.accepted(row, action, arguments, after, spot, now)
-            unit.servers.update(row, begun)
+            unit.servers.update((row, begun))
             unit.actions.put(_record(begun, action, who, arguments, now))
             self._own.write(unit, self._own.event(f"server-{action}", id, f"of {row.name!r}", caller))
             effect.pairs.append((row, begun))
@@ -271,7 +283,7 @@ class LeafServers:
 
         if password is not None:
             self._passwords.put(id, password)
-        server = await self._written(rack.places.write("server.action", work, claim), id)
+        server = await self._written(rack.places.write("server.action", work, (claim,) if claim else ()), id)
         if server.task is not Task.NONE:
             rack.work.queue([server])
         return server

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -18,7 +17,6 @@ from msgspec.structs import replace
 from banyan.core.errors import Broken, Conflict, NotFound, Refused, Unreachable
 from banyan.core.identity import Caller
 from banyan.core.ids import GuestIds, read_guest_id
-from banyan.core.journal import Event
 from banyan.core.order import Claim, Order, arguments_digest, check_order, placed
 from banyan.core.ports import Clock, Ids, Store
 from banyan.core.records import StoreUnknown, Unit
@@ -26,6 +24,7 @@ from banyan.core.server import Level, NoValidHost, OrderState, Server, StoredOrd
 from banyan.core.time import Mono, Wall
 from banyan.zone.firm import firm
 from banyan.zone.own import Own
+from banyan.zone.servers.claimed import Claimed, ClaimedOrders
 from banyan.zone.servers.places import Effect, Places
 
 # Hosts that an order's row names; its servers name all.
@@ -57,6 +56,7 @@ class Orders:
 
     def __init__(self, own: Own, store: Store, clock: Clock, ids: Ids, places: Places, path: Callable[[], str]) -> None:
         self.places = places
+        self.claimed = ClaimedOrders(own, places)
         self.queue: Callable[[Sequence[Server]], None] = lambda servers: None
         self.taken = 0
         self._own = own
@@ -128,9 +128,9 @@ class Orders:
                 first=servers[0].id,
                 servers=str(claim.count),
             )
-            work = partial(self._insert, order, stored, servers, event, admit)
+            claimed = Claimed(order, stored, servers, event, admit)
             try:
-                known = await self.places.write("order.claimed", work, order.id)
+                known = await self.claimed.store(claimed)
             except StoreUnknown:
                 return await self._settle(order)
             except Conflict as error:
@@ -143,25 +143,6 @@ class Orders:
             return Taken(stored)
         raise Broken("id-taken", f"{DRAWS} draws of ids for order {order.id} met ids that are in use")
 
-    def _insert(
-        self,
-        order: Order,
-        stored: StoredOrder,
-        servers: Sequence[Server],
-        event: Event,
-        admit: Admit,
-        unit: Unit,
-        effect: Effect,
-    ) -> StoredOrder | None:
-        """The unit of work: the order, its servers, a line of the journal. What was stored under its id, if it was."""
-        admit(order)
-        if not unit.orders.insert(stored):
-            return unit.orders.get(order.id)
-        unit.servers.insert(servers)
-        self._own.write(unit, event)
-        effect.claim, effect.new = order.id, servers
-        return None
-
     def _begin(self, servers: Sequence[Server]) -> None:
         self.taken += len(servers)
         self.queue([server for server in servers if not server.unconfirmed])
@@ -171,6 +152,7 @@ class Orders:
     ) -> tuple[StoredOrder, list[Server]]:
         now, spec = self._own.wall(), order.specification
         ids = order.ids or tuple(self._guest_ids.draw(round(now * 1000), claim.count))
+        drawn = Wall(self._guest_ids.ceiling / 1000)
         places = placed(claim, ids)
         chosen = tuple((self.places.spot(p.host).name, len(p.ids), str(p.ground)) for p in places[:MAX_CHOSEN])
         level = Level(self._path(), now, order.id, caller.request, self.places.hosts, {}, chosen)
@@ -182,7 +164,6 @@ class Orders:
         for place in places:
             spot = self.places.spot(place.host)
             for id in place.ids:
-                parts = read_guest_id(id)
                 number = order.first + len(servers)
                 servers.append(
                     Server(
@@ -194,7 +175,7 @@ class Orders:
                         self.places.code,
                         place.host,
                         spec,
-                        now if parts is None else Wall(parts.milliseconds / 1000),
+                        _made_at(id, drawn) if order.ids else drawn,
                         now,
                         description=spec.description,
                         hostname=spec.hostname,
@@ -260,13 +241,14 @@ class Orders:
             if known.state is OrderState.CONFIRMED:
                 return []
             unit.orders.put(replace(known, state=OrderState.CONFIRMED))
-            begun = []
-            for server in _of(unit, known):
-                if server.unconfirmed:
-                    begun.append(replace(server, unconfirmed=False, revision=server.revision + 1))
-                    unit.servers.update(server, begun[-1])
-                    effect.pairs.append((server, begun[-1]))
-            return begun
+            pairs = [
+                (server, replace(server, unconfirmed=False, revision=server.revision + 1))
+                for server in _of(unit, known)
+                if server.unconfirmed
+            ]
+            unit.servers.update(*pairs)
+            effect.pairs += pairs
+            return [after for _, after in pairs]
 
         self._begin(await self.places.write("order.confirmed", work))
 
@@ -280,10 +262,9 @@ class Orders:
         event = self._own.event("order-cancelled", id, "by its sender", caller)
 
         def work(unit: Unit, effect: Effect) -> Sequence[Server]:
-            if unit.orders.insert(mark):
+            known = unit.orders.insert(mark).get(id)
+            if known is None:
                 return ()
-            known = unit.orders.get(id)
-            assert known is not None
             if known.state is not OrderState.CANCELLED:
                 unit.orders.put(replace(known, state=OrderState.CANCELLED))
                 self._own.write(unit, event)
@@ -294,6 +275,12 @@ class Orders:
             return [server for server in servers if not server.unconfirmed]
 
         return await self.places.write("order.cancelled", work)
+
+
+def _made_at(id: str, otherwise: Wall) -> Wall:
+    """The instant in the id of a server that is placed again."""
+    parts = read_guest_id(id)
+    return otherwise if parts is None else Wall(parts.milliseconds / 1000)
 
 
 def _of(unit: Unit, order: StoredOrder) -> list[Server]:

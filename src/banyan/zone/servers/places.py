@@ -37,12 +37,12 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Effect:
-    """What a unit of work did to rows: pairs of before and after (None: not there), `claim` that their new places were
-    pending under, and `new` servers of it, all of one specification."""
+    """What a unit of work did to rows: `pairs` of before and after (None: not there), with the `claim` that a new place
+    among them was pending under; and `new` servers by their claim, each time all of one specification."""
 
     pairs: list[tuple[Server | None, Server | None]] = field(default_factory=list)
     claim: str = ""
-    new: Sequence[Server] = ()
+    new: list[tuple[str, Sequence[Server]]] = field(default_factory=list)
 
 
 class Places:
@@ -201,10 +201,13 @@ class Places:
 
     # --- writing --------------------------------------------------------------------------------
 
-    async def write(self, name: str, work: Callable[[Unit, Effect], T], claim: str = "") -> T:
+    async def write(
+        self, name: str, work: Callable[[Unit, Effect], T], claims: Sequence[str] = (), *, keep: bool = False
+    ) -> T:
         """One unit of work about rows of this rack; memory follows before this returns. To be called within `firm`.
 
-        `claim` is given back if the unit fails. Raises what the store does; StoreUnknown once it is known to `reload`.
+        Those of `claims` that it did not use are given back; all of them if it fails, unless the caller will try again
+        and wants to `keep` them. Raises what the store does; StoreUnknown when only `reload` can tell.
         """
         await self._open_gate.wait()
         self._writing += 1
@@ -217,17 +220,18 @@ class Places:
 
         try:
             value, effect = await self._store.write(name, unit_of_work)
-            if claim and effect.claim != claim:
-                self.give_back(claim)
+            used = {effect.claim, *(claim for claim, _ in effect.new)}
+            for claim in claims:
+                if claim not in used:
+                    self.give_back(claim)
             self._follow(effect)
         except StoreUnknown:
-            if claim:
-                self._doubtful.add(claim)
+            self._doubtful.update(claims)
             self.in_doubt = True
             self.doubted()
             raise
         except BaseException:
-            if claim:
+            for claim in () if keep else claims:
                 self.give_back(claim)
             raise
         finally:
@@ -240,12 +244,14 @@ class Places:
         if effect.claim:
             assert self._claims is not None
             self._claims.commit(effect.claim)
-        if effect.new:
-            needs = effect.new[0].spec.shape.needs
-            self.held.placed(effect.new, needs)
+        for claim, servers in effect.new:
+            assert self._claims is not None
+            self._claims.commit(claim)
+            needs = servers[0].spec.shape.needs
+            hosts = self.held.placed(servers, needs)
             if self._next is not None:
-                for server in effect.new:
-                    _use(self._next, server.host, dict(needs), 1)
+                for host, count in hosts.items():
+                    _use(self._next, host, dict(needs), count)
         for before, after in effect.pairs:
             for place in self.held.change(before, after):
                 needs_of = dict(place.needs)

@@ -67,7 +67,7 @@ class Watch:
             for row in unit.servers.many(ids).values():
                 after = change(row, now) if _rests(row, since) else row
                 if after is not row:
-                    unit.servers.update(row, after)
+                    unit.servers.update((row, after))
                     effect.pairs.append((row, after))
                     text = f"{row.state} before, {after.state} now" if after.fault is None else after.fault.text
                     self._own.write(unit, self._own.event("server-observed", row.id, text))

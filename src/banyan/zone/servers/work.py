@@ -12,9 +12,9 @@ import asyncio
 import dataclasses
 import heapq
 from collections import deque
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
 import structlog
 from msgspec.structs import replace
@@ -35,7 +35,6 @@ from banyan.zone.servers.places import Effect, Places
 from banyan.zone.servers.secrets import Passwords
 
 log = structlog.get_logger("banyan.servers")
-T = TypeVar("T")
 
 # Rows held ready; more are read again from the store when these are done.
 MAX_READY: Final = 10_000
@@ -44,6 +43,8 @@ BATCH: Final = 256
 # Seconds between the first two tries of a deed that was not answered, and at most.
 FIRST_WAIT: Final = 1.0
 LAST_WAIT: Final = 60.0
+# How often overdue deeds are looked for, seconds.
+LOOK: Final = 5.0
 FAULT_TEXT: Final = 255
 _WITH_PASSWORD: Final = frozenset({Task.SETTING_PASSWORD, Task.REBUILDING, Task.RESCUING})
 
@@ -97,7 +98,9 @@ class Work:
         self._ready: deque[Server] = deque()
         self._later: list[tuple[Mono, str]] = []
         self._waits: dict[str, tuple[int, Mono]] = {}
-        self._under_way: set[str] = set()
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._deadlines: dict[str, Mono] = {}
+        self._overdue: set[str] = set()
         self._missed: set[str] = set()
         self._more = True
         self._wake = asyncio.Event()
@@ -134,7 +137,8 @@ class Work:
         if not self._places.driver.operations:
             return
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._write_outcomes(), name="servers' outcomes")
+            tasks.create_task(self._write_outcomes(), name="outcomes")
+            tasks.create_task(self._watch_deadlines(), name="deadlines")
             while True:
                 self._wake.clear()
                 wake_at = await self._begin(tasks)
@@ -162,8 +166,7 @@ class Work:
                 continue
             server = self._ready.popleft()
             if server.id not in self._under_way:
-                self._under_way.add(server.id)
-                tasks.create_task(self._carry(server), name=f"server {server.id}")
+                self._under_way[server.id] = tasks.create_task(self._carry(server), name=f"server {server.id}")
         return self._later[0][0] if self._later else None
 
     async def _read(self) -> None:
@@ -210,7 +213,7 @@ class Work:
             log.warning("a server's step was not written", server=server.id, error=str(error))
             self._wait(server.id)
         finally:
-            self._under_way.discard(server.id)
+            self._under_way.pop(server.id, None)
             if server.id in self._missed:
                 self._missed.discard(server.id)
                 self._wait(server.id, at_once=True)
@@ -225,7 +228,7 @@ class Work:
         try:
             if server.task is Task.SETTING_PASSWORD and password is None:
                 raise DeedFailed("password-gone", "the password was held in memory only, and is gone; set it again")
-            seen = await self._within(self._perform(deed), self._settings.deadline)
+            seen = await self._perform(deed)
         except DeedFailed as error:
             self.failed += 1
             event = self._event(server, deed.operation, began, "error", error.text)
@@ -246,7 +249,28 @@ class Work:
         return await self._ended(server, record, self._event(server, deed.operation, began, "success"), seen)
 
     async def _perform(self, deed: Deed) -> Sighting | None:
-        return await contained(self._places.driver.perform(deed), f"the driver's {deed.operation} of {deed.guest}")
+        """Raises TimeoutError when `_watch_deadlines` has ended it."""
+        self._deadlines[deed.guest] = Mono(self._clock.now() + self._settings.deadline)
+        try:
+            return await contained(self._places.driver.perform(deed), f"the driver's {deed.operation} of {deed.guest}")
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if deed.guest not in self._overdue or task is None or task.uncancel():
+                raise
+            raise TimeoutError from None
+        finally:
+            del self._deadlines[deed.guest]
+            self._overdue.discard(deed.guest)
+
+    async def _watch_deadlines(self) -> None:
+        """For ever: one look at all deeds now and then costs less than a timer for each."""
+        while True:
+            await self._clock.sleep_until(Mono(self._clock.now() + LOOK))
+            now = self._clock.now()
+            for id, deadline in self._deadlines.items():
+                if deadline <= now and id not in self._overdue:
+                    self._overdue.add(id)
+                    self._under_way[id].cancel()
 
     async def _record(self, server: Server) -> ActionRecord | None:
         """The action under way. A first build has none before something went wrong with it."""
@@ -282,20 +306,6 @@ class Work:
     def _event(self, server: Server, operation: Operation, began: Wall, result: str, text: str = "") -> EventRecord:
         host = server.host_name or server.host
         return EventRecord(str(operation), began, self._own.wall(), result, host, text[:FAULT_TEXT])
-
-    async def _within(self, work: Awaitable[T], seconds: float) -> T:
-        """Raises TimeoutError, and cancels the work, after so many seconds of the Clock."""
-        task = asyncio.ensure_future(work)
-        timer = asyncio.ensure_future(self._clock.sleep_until(Mono(self._clock.now() + seconds)))
-        try:
-            await asyncio.wait((task, timer), return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                return task.result()
-            raise TimeoutError
-        finally:
-            task.cancel()
-            timer.cancel()
-            await asyncio.gather(task, timer, return_exceptions=True)
 
     # --- a build on another host --------------------------------------------------------------------
 
@@ -335,14 +345,14 @@ class Work:
             if row is None or row.task is not server.task or row.move != server.move:
                 return row
             after = steps.placed_anew(row, spot, now)
-            unit.servers.update(row, after)
+            unit.servers.update((row, after))
             unit.actions.put(replace(record, updated=now))
             effect.pairs.append((row, after))
             effect.claim = order.id
             return after
 
         self.built_anew += 1
-        return await self._places.write("server.replaced", work, order.id)
+        return await self._places.write("server.replaced", work, (order.id,))
 
     def _extended(self, server: Server, record: ActionRecord | None, event: EventRecord) -> ActionRecord:
         if record is None:
@@ -391,6 +401,7 @@ class Work:
         def work(unit: Unit, effect: Effect) -> list[Server | None]:
             rows = unit.servers.many(ids)
             left: list[Server | None] = []
+            changed: list[tuple[Server, Server]] = []
             for outcome in batch:
                 row = rows.get(outcome.server.id)
                 if row is None:
@@ -399,10 +410,11 @@ class Work:
                 taken_over = row.task is not outcome.server.task or row.move != outcome.server.move
                 after = row if taken_over else _after(row, outcome, now)
                 if after is not row:
-                    unit.servers.update(row, after)
-                    effect.pairs.append((row, after))
+                    changed.append((row, after))
                 self._note(unit, row, outcome, now)
                 left.append(None if after.task is Task.NONE else after)
+            unit.servers.update(*changed)
+            effect.pairs += changed
             return left
 
         return await self._places.write("server.done", work)

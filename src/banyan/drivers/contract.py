@@ -8,7 +8,8 @@
         def failing(self): return MINE.open({... an address where nothing answers ...}, self.context())
 
 Only the rack that `driver` leads to is read, several times, and nothing is ever written to it. It must hold at
-least one host, and must not change while the suite runs. This module needs no test framework.
+least one host, and must not change while the suite runs. For drivers that take orders: orders_contract.py. This module
+needs no test framework.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import ClassVar
 
+from banyan.core.deed import Operation
 from banyan.core.guest import Guest
 from banyan.core.host import Host
 from banyan.core.ids import RackCode
@@ -91,6 +94,8 @@ class DriverContract:
     scan_deadline: ClassVar[float] = 600.0
     # Texts that must appear nowhere: passwords, tokens.
     secrets: ClassVar[tuple[str, ...]] = ()
+    # Where the driver may keep files of its own; a subclass sets it if its driver does.
+    folder: Path | None = None
 
     def driver(self, share: Share = OFFER_ALL) -> Driver:
         """A driver for a rack that answers. Called once or more in each test."""
@@ -108,6 +113,7 @@ class DriverContract:
             code=RackCode(0xC0),
             share=share,
             requests_per_second=requests_per_second,
+            folder=self.folder,
         )
 
     # --- duties -----------------------------------------------------------------------------------
@@ -319,6 +325,16 @@ class DriverContract:
         async def duty(driver: Driver) -> None:
             seen = await self._scan(driver)
             self._keep_secret(repr(driver), str(driver), repr(seen.scan), *map(repr, seen.hosts[:10]))
+
+        self._run(duty)
+
+    def test_17_says_what_it_can_do_to_guests(self) -> None:
+        async def duty(driver: Driver) -> None:
+            strange = [operation for operation in driver.operations if not isinstance(operation, Operation)]
+            hold(isinstance(driver.operations, frozenset) and not strange, f"operations are Operations, got {strange}")
+            if driver.operations:
+                hold(Operation.DELETE in driver.operations, "whoever makes guests can remove them")
+                hold(driver.at_once >= 1, f"at least one deed at a time, got {driver.at_once}")
 
         self._run(duty)
 

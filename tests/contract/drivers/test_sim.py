@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
 
 from banyan.core.ports import Driver
 from banyan.core.share import OFFER_ALL, Share
-from banyan.drivers.contract import DriverContract
+from banyan.drivers.orders_contract import OrderContract
 from banyan.drivers.registry import Registry
 
 
-class TestSim(DriverContract):
+class TestSim(OrderContract):
     options: Mapping[str, object] = {
         "hosts": 60,
         "guests": 2_500,
@@ -18,6 +21,14 @@ class TestSim(DriverContract):
         "aggregates": ["a", "b"],
         "availability_zones": ["z1", "z2", "z3"],
     }
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path / "rack"
+
+    def failing_builds(self) -> Driver:
+        script = [{"at": 0, "do": "fail_builds", "chance": 1.0, "reason": "no memory is left"}]
+        return Registry.installed().get("sim").open({**self.options, "script": script}, self.context())
 
     def driver(self, share: Share = OFFER_ALL) -> Driver:
         return Registry.installed().get("sim").open(self.options, self.context(share))

@@ -12,12 +12,13 @@ from banyan.core.rack import Capacity, GuestBatch, HostBatch, RackHealth, Scan, 
 from banyan.core.resources import VCPU, Amount
 from banyan.core.share import OFFER_ALL, Share
 from banyan.drivers.contract import DriverContract
+from banyan.drivers.observing import Observing
 from banyan.drivers.sim import REGISTRATION
 
 Change = Callable[[Sequence[ScanItem]], Sequence[ScanItem]]
 
 
-class Liar:
+class Liar(Observing):
     """A simulated rack whose scans are changed before they are told. Each instance counts as a new process."""
 
     made = 0

@@ -50,7 +50,10 @@ def backup(
 
 
 def restore(file: File, /, *, passphrase_file: Passphrase, data: Data = None, json: Json = False) -> int:
-    """Make a new or empty data folder the zone of a backup. It decides nothing until `banyan release`."""
+    """Make a new or empty data folder the zone of a backup.
+
+    Until `banyan release` it forgets nobody, and lets nobody in by what it knew before.
+    """
     from banyan.serve.clock import SystemClock, SystemIds
     from banyan.store.backup import restore as read
 
@@ -62,7 +65,10 @@ def restore(file: File, /, *, passphrase_file: Passphrase, data: Data = None, js
         ids=SystemIds(),
         now=TimeBasis().correct(SystemClock().wall()),
     )
-    done = f"{settings.folder} is that zone; `banyan serve` runs it, and it decides nothing until `banyan release`"
+    done = (
+        f"{settings.folder} is that zone; `banyan serve` runs it, and until `banyan release` it forgets nobody, and "
+        "lets nobody in by what it knew before"
+    )
     return _show(made, json, done)
 
 

@@ -25,6 +25,7 @@ class Leaving(msgspec.Struct, frozen=True):
 
 # The state of an uplink with which all is well.
 JOINED = "connected"
+RESTORED = "forgets nobody, and lets nobody in by what it knew before, until `banyan release`"
 
 LEAVING: tuple[Column[Leaving], ...] = (
     Column("KIND", lambda one: one.kind),
@@ -84,7 +85,9 @@ def rotate(
 
 
 def release(*, target: Target = HERE) -> int:
-    """Let a zone that was restored from a backup decide again, once you know that no other copy of it lives."""
+    """Let a zone that was restored from a backup forget zones and let zones in again, once you have looked: no other
+    copy of it lives, and what was banned, retired or revoked since the backup was said again.
+    """
     with session(target) as s:
         return _show(s, s.client.post("/v1/release", {}, StatusView))
 
@@ -118,8 +121,7 @@ def _show(s: Session, found: StatusView) -> int:
         [
             ("name", found.name), ("path", found.path), ("code", found.code), ("version", found.version),
             ("well", well(found)),
-            ("restored", f"{instant(found.restored_at)}: decides nothing until `banyan release`"
-                if found.restored_at else ""),
+            ("restored", f"{instant(found.restored_at)}: {RESTORED}" if found.restored_at else ""),
             ("time", f"{instant(found.time)} (clock corrected by {found.time_offset:+.1f} s)"),
             ("zones below", f"{below.total}: {below.alive} alive, {below.suspect} suspect, {below.lost} lost"),
             ("shapes", f"{found.shapes.counted} counted" + (

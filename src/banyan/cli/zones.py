@@ -154,7 +154,9 @@ def enable(
     apply: Apply = False,
     target: Target = HERE,
 ) -> int:
-    """Let zones take work again. One named zone at once; several, or by filter, with --apply."""
+    """Let zones take work again; an admin also out of quarantine. One named zone at once; several, or by filter, with
+    --apply.
+    """
     return _say("enable", names, {}, (under, health, label), apply, target)
 
 
@@ -221,7 +223,7 @@ def replace(
 
 @app.command
 def admit(*names: Names, apply: Apply = False, target: Target = HERE) -> int:
-    """Take zones out of quarantine. Several with --apply."""
+    """Take zones out of quarantine, and leave those that are disabled so. Several with --apply."""
     return _say("admit", names, {}, ("", None, ()), apply, target)
 
 

@@ -142,7 +142,8 @@ class Child:
     `fingerprint` is SHA-256 of its public key (SubjectPublicKeyInfo, DER). `owner` and `epoch`: which
     controller owns the child, raised at every change. `mark` is the last one acknowledged (protocols
     §8). `maintenance_until` is corrected wall time. `home` is whether we are its home parent.
-    `admin_by` is who decided the present `admin`, so that what a person disabled only a person enables.
+    `admin_by` is who decided the present `admin`, so that what a person disabled only a person enables. `quarantined`:
+    let in to be seen, given no work until a person enables it.
     """
 
     code: ZoneCode
@@ -167,6 +168,20 @@ class Child:
     joined_at: Wall | None = None
     heard_at: Wall | None = None
     certificate_until: Wall | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why it is not simply alive and enabled, the worst first; "" when it is."""
+        if self.health_reason:
+            return self.health_reason
+        if self.admin is not Admin.ENABLED:
+            return self.admin_reason
+        if self.quarantined:
+            why = f" by {self.admin_reason}" if self.admin_reason else ""
+            return f"in quarantine{why}; it takes no work until `banyan zone enable {self.name}`"
+        if self.rolled_back:
+            return f"rolled back: restored from a backup, or cloned; read-only until `banyan zone accept {self.name}`"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ def _rule(stage: Stage, step: Step) -> Output:
     return None
 
 
-@verb("release PATH", "a restored zone may decide again")
+@verb("release PATH", "a restored zone forgets, and lets in, again")
 def _release(stage: Stage, step: Step) -> Output:
     stage.site(step).ask(lambda surface, caller: surface.release(caller))
     return None

@@ -76,7 +76,7 @@ class Neighbours:
 class Admit:
     """What the stranger becomes. `code`: what its certificate says; not the requested one for AGAIN and REPLACES,
     where the row's code is inherited. `use`: the join code of which one use is to be taken, before anything is written.
-    `rule`: the id of the rule that matched, "" if there is none at all.
+    `rule`: the id of the rule that matched, "" if there is none at all; `reason`: what it says.
     """
 
     code: ZoneCode
@@ -90,6 +90,7 @@ class Admit:
     rule: str
     verifier: str
     reference: str
+    reason: str = ""
 
 
 # --- the key is proved ---------------------------------------------------------------------------
@@ -224,6 +225,7 @@ def decide(
         rule=rule.id if rule else "",
         verifier=verified.kind,
         reference=verified.reference,
+        reason=rule.reason if rule else "",
     )
 
 

@@ -146,8 +146,8 @@ class Front:
         self._here(caller, Role.VIEWER)
         zone = self._zone
         own = zone.own
-        rows, most = zone.rack_rows(), lists.MAX_LIMIT
-        racks = await lists.page("racks", zone.tree.path, zone.store, rows, lists.nobody, {}, "", most)
+        page, rows = lists.page, zone.rack_rows()
+        racks = await page("racks", zone.tree.path, zone.store, rows, lists.nobody, {}, "", lists.MAX_LIMIT)
         last = await zone.store.read(lambda unit: unit.journal.last())
         now = own.wall()
         digest, known = zone.members.fold(), zone.members.shapes
@@ -371,6 +371,8 @@ class Front:
         replace: bool,
     ) -> CodeCreated:
         self._here(caller, Role.ADMIN if replace else Role.OPERATOR)
+        if replace:
+            self._zone.own.check_released("give a zone's place to another key")
         return await self._zone.access.create_code(
             caller, name=name, driver=driver, labels=labels, uses=uses, expires=expires, mode=mode, replace=replace
         )
@@ -428,6 +430,8 @@ class Front:
 
     async def rotate_authority(self, caller: Caller, leaked: bool) -> StatusView:
         self._here(caller, Role.ADMIN)
+        if leaked:
+            self._zone.own.check_released("cut off every child")
         await self._zone.certificates.rotate(caller, leaked=leaked)
         if leaked:
             # A session that stands was let in by the key that is now in other hands, whoever it is.
@@ -438,7 +442,7 @@ class Front:
 
     async def release(self, caller: Caller) -> StatusView:
         self._here(caller, Role.ADMIN)
-        await self._zone.own.release(caller)
+        await self._zone.own.release(caller, self._zone.roster.unheard_since(self._zone.own.row.restored_at))
         return await self.status(caller)
 
     async def leave(self, caller: Caller, apply: bool) -> PageView:
@@ -452,6 +456,7 @@ class Front:
             for racked in self._zone.racks.values()
         ]
         if apply:
+            self._zone.own.check_released("leave its parent")  # a copy would take the living one along
             await firm(self._zone.leave(caller))
         return PageView(tuple(msgspec.Raw(msgspec.json.encode(row)) for row in rows))
 

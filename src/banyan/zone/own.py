@@ -29,6 +29,8 @@ TOKEN_KEY = "tokens"
 API_KEY = "api"
 SEED = 32  # bytes of an Ed25519 seed
 
+# Children that the line of a release names.
+NAMED = 5
 # How far corrected time may run ahead of the floor in the store before the floor is written again, seconds.
 FLOOR_STEP = 60.0
 # A correction of less than this is the network's delay, not news. Seconds.
@@ -236,8 +238,24 @@ class Own:
 
         await self._change("zone.rolled-back", risen, event)
 
-    async def release(self, caller: Caller) -> None:
-        event = self.event("zone-released", self.name, "may decide again", caller)
+    def check_released(self, what: str) -> None:
+        """Raises Conflict("restored") while this zone is restored and not released: it does not know what was decided
+        since its backup, so that nothing is destroyed, and nobody let in, by what it knew then (protocols §8)."""
+        if self.row.restored_at is not None:
+            raise Conflict(
+                "restored",
+                f"{self.name} was restored from an earlier state and may not {what} before a person has looked: what "
+                "was decided since its backup is not known here. Then say `banyan release` at this zone",
+            )
+
+    async def release(self, caller: Caller, unheard: Sequence[str] = ()) -> None:
+        """`unheard`: names of children that were not heard since, for the journal."""
+        text = "forgets, and lets in, again"
+        if unheard:
+            more = len(unheard) - NAMED
+            names = ", ".join(unheard[:NAMED]) + (f" and {more} more" if more > 0 else "")
+            text += f"; not heard since the restore: {names}"
+        event = self.event("zone-released", self.name, text, caller, unheard=str(len(unheard)))
         await self._change("zone.released", lambda row: replace(row, restored_at=None), event)
 
     async def _change(self, name: str, new: Callable[[Self], Self | None], event: Event | None = None) -> None:

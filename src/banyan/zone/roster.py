@@ -296,6 +296,16 @@ class Roster:
         self._members.drop_child(code)
         self._free([code, *below])
 
+    def unheard_since(self, instant: Wall | None) -> list[str]:
+        """Names of the children that said nothing since then, in order; none for None."""
+        if instant is None:
+            return []
+        return sorted(
+            live.child.name
+            for live in self.live.values()
+            if live.heard is None and (live.child.heard_at is None or live.child.heard_at < instant)
+        )
+
     def heard(self) -> int:
         """What we say in our reports: all zones below us that we report as alive were heard then, or later.
 
@@ -382,7 +392,7 @@ def node_of_child(child: Child, root: ZoneCode, racks: int) -> Node:
         state=child.state,
         health=child.health,
         admin=child.admin,
-        reason=child.health_reason or (child.admin_reason if child.admin is not Admin.ENABLED else ""),
+        reason=child.reason,
         version=child.version,
         as_of=child.heard_at,
         labels=tuple(sorted(child.labels.items())),

@@ -193,7 +193,7 @@ def child_row(child: Child, parent: ZoneCode, entry: bytes, signature: bytes) ->
         str(child.state),
         str(child.health),
         str(child.admin),
-        (child.health_reason or child.admin_reason)[:MAX_REASON],
+        child.reason[:MAX_REASON],
         round(child.heard_at * 1000) if child.heard_at is not None else 0,
         dict(child.labels),
     )

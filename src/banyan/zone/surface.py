@@ -137,7 +137,7 @@ class Surface(Protocol):
         """Makes a new CA, cross-signed with the old one unless that leaked."""
 
     async def release(self, caller: Caller) -> StatusView:
-        """A restored zone may decide again (protocols §8, marks)."""
+        """A restored zone may forget and let in again: what Own.check_released holds back (protocols §8, marks)."""
 
     async def leave(self, caller: Caller, apply: bool) -> PageView:
         """What Banyan made here, that leaving would remove; removed and left with `apply`."""

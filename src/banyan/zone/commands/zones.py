@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from banyan.core.errors import BadInput, Conflict
+from banyan.core.errors import BadInput, Conflict, Refused
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode, check_name
 from banyan.core.time import Wall, iso
@@ -80,16 +80,23 @@ class ZoneWords:
 
     async def _administer(self, caller: Caller, name: str, child: Child, arguments: Mapping[str, str]) -> None:
         event = _EVENTS[name]
+        if event is AdminEvent.UNBAN:
+            self._own.check_released("unban a zone")
+        if event is AdminEvent.ENABLE and child.quarantined:
+            self._check_may_let_in(caller, child)
         until = self._until(arguments.get("until", "")) if event is AdminEvent.MAINTAIN else None
         reason = arguments.get("reason", "")
 
         def new(row: Child) -> Child:
             admin = ADMINISTRATION.after(row.admin, event)
             kept = reason if admin is not Admin.ENABLED else ""
-            return replace(row, admin=admin, admin_reason=kept, admin_by=caller.subject, maintenance_until=until)
+            row = replace(row, admin=admin, admin_reason=kept, admin_by=caller.subject, maintenance_until=until)
+            return replace(row, quarantined=False) if event is AdminEvent.ENABLE else row
 
         facts = {} if until is None else {"until": iso(until)}
         line = self._own.event(f"child-{_PAST[event]}", child.name, reason or _PAST[event], caller, **facts)
+        if event is AdminEvent.ENABLE and child.quarantined:
+            line = self._own.event("child-released", child.name, "out of quarantine, enabled", caller)
         await self._roster.change(child.code, f"parent.{event}", new, line)
         if event is AdminEvent.BAN:
             await self._roster.cut(child.code, "banned", f"this zone was banned: {reason or 'no reason was given'}")
@@ -112,7 +119,18 @@ class ZoneWords:
             raise BadInput("bad-until", f"until must lie in the future and within {MAX_MAINTENANCE / 86400:.0f} days")
         return Wall(now + seconds)
 
+    def _check_may_let_in(self, caller: Caller, child: Child) -> None:
+        """Who takes a zone out of quarantine admits a stranger: an admin's word, and none of a restored zone's."""
+        self._own.check_released("let a zone out of quarantine")
+        if caller.role < Role.ADMIN:
+            raise Refused(
+                "forbidden",
+                f"{child.name} is in quarantine, and only an admin lets it out; {caller.subject} is "
+                f"{caller.role.name.lower()}",
+            )
+
     async def _retire(self, caller: Caller, child: Child, reason: str) -> None:
+        self._own.check_released("retire a zone")
         line = self._own.event("child-retired", child.name, reason or "forgotten by a person's word", caller)
 
         def new(row: Child) -> Child:
@@ -132,8 +150,9 @@ class ZoneWords:
     async def _admit(self, caller: Caller, child: Child) -> None:
         if not child.quarantined:
             raise Conflict("not-quarantined", f"{child.name} is not in quarantine; nothing to admit")
+        self._check_may_let_in(caller, child)
         line = self._own.event("child-released", child.name, "out of quarantine", caller)
-        await self._roster.change(child.code, "parent.quarantine", lambda r: replace(r, quarantined=False), line)
+        await self._roster.change(child.code, "parent.quarantine", _let_out, line)
 
     async def _accept(self, caller: Caller, child: Child) -> None:
         if not child.rolled_back:
@@ -145,6 +164,10 @@ class ZoneWords:
         )
         self._roster.forget_reports(live)
         await self._roster.cut(child.code, "accepted", "this zone is believed again; it opens a new session", 0.0)
+
+
+def _let_out(row: Child) -> Child:
+    return replace(row, quarantined=False, admin_reason="" if row.admin is Admin.ENABLED else row.admin_reason)
 
 
 _PAST = {

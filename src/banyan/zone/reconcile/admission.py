@@ -17,7 +17,7 @@ from banyan.core.messages import PROTOCOL_CEILING, Admitted, Enrol, Greet, Welco
 from banyan.core.ports import Clock, Ids, Peer, Store
 from banyan.core.records import Unit
 from banyan.core.time import Wall
-from banyan.core.zone import ENROLMENT, Child, EnrolEvent
+from banyan.core.zone import ENROLMENT, Admin, Child, EnrolEvent
 from banyan.trust.attest import Context, verify
 from banyan.trust.authority import issue_child
 from banyan.trust.chain import time_proof
@@ -93,7 +93,7 @@ class Admission:
     async def _admit(self, session: Session, ask: Enrol, peer: Peer) -> Child:
         request = check_request(session, ask)
         now = self._own.wall()
-        epoch = self._own.row.epoch
+        epoch, restored = self._own.row.epoch, self._own.row.restored_at is not None
         above = (self._own.code, *self._ancestors())
         carrier = self._tree.get(request.code)
         through = () if carrier is None or carrier.via == request.code else (self._tree.path_of(carrier.via),)
@@ -110,6 +110,8 @@ class Admission:
                 through,
             )
             admit = decide(verified, request, unit.rules.all(), here, now=now, epoch=epoch)
+            if restored and admit.standing is not Standing.AGAIN:
+                check_restored(admit, self._own.name)
             if admit.use is not None and not unit.codes.use(admit.use, request.fingerprint, now):
                 raise Refused(
                     "code-used",
@@ -172,6 +174,27 @@ _ADMITTED = {
 }
 
 
+def check_restored(admit: Admit, name: str) -> None:
+    """What a restored zone does not decide before it is released: a code that was made since is a person's fresh word,
+    a listed key and another's place may have been taken back meanwhile.
+
+    Raises Refused("restored"), for now: who asks again after the release is judged then.
+    """
+    if admit.use is not None and admit.standing is Standing.NEW:
+        return
+    what = (
+        f"give the place of {admit.name!r} to another key"
+        if admit.standing is Standing.REPLACES
+        else (f"let {admit.name!r} in by a key that was listed before")
+    )
+    raise Refused(
+        "restored",
+        f"{name} was restored from an earlier state and may not {what} before a person has looked there and said "
+        "`banyan release`; it is asked again by itself",
+        transient=True,
+    )
+
+
 def admitted_child(admit: Admit, request: Request, row: Child | None, now: Wall) -> Child:
     """The child's row after its admission; `row` is the one it takes on, if any."""
     if row is None:
@@ -180,6 +203,8 @@ def admitted_child(admit: Admit, request: Request, row: Child | None, now: Wall)
         row = replace(row, state=ENROLMENT.after(row.state, EnrolEvent.JOINED_AGAIN), joined_at=now)
     if admit.standing is Standing.REPLACES:
         row = replace(row, rolled_back=False)
+    if admit.quarantined and not row.quarantined and row.admin is Admin.ENABLED:
+        row = replace(row, admin_reason=f"rule {admit.rule}{f': {admit.reason}' if admit.reason else ''}")
     return replace(
         row,
         fingerprint=admit.fingerprint,

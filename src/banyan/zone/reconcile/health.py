@@ -71,7 +71,8 @@ class HealthWatch:
 
     async def _look(self, live: Live, now: Mono) -> None:
         child = live.child
-        if maintenance_is_over(child, self._own.wall()):
+        # A restored zone does not know what was decided since: it gives nobody work again by itself.
+        if maintenance_is_over(child, self._own.wall()) and self._own.row.restored_at is None:
             line = self._own.event("child-enabled", child.name, "its maintenance is over")
             await self._roster.change(child.code, "parent.maintenance-over", _enabled, line)
         verdict = self._judge.judge(Heard(live.granted, live.terms, live.late), now)

@@ -217,6 +217,8 @@ class UplinkSide:
                 unit.keys.put(used_key(row.id), Secret(tokens.parse(code.reveal().decode()).id.encode()))
                 unit.keys.delete(code_key(row.id))
             text = f"joined {row.parent_name} as {row.path}"
+            if admitted.quarantined:
+                text += "; in quarantine: it takes no work until an admin enables it there"
             self._own.write(
                 unit, self._own.event("joined", row.path, text, parent=code_text(row.parent_code or ZoneCode(0)))
             )

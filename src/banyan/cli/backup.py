@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 File = Annotated[Path, Parameter(metavar="FILE", help="The backup.")]
 Passphrase = Annotated[
-    Path, Parameter(metavar="F", help="A file with the passphrase that seals it, one line; - is standard input.")
+    Path,
+    Parameter(
+        metavar="F",
+        help="A file with the passphrase that seals it, one line; - is standard input.",
+        allow_leading_hyphen=True,
+    ),
 ]
 
 

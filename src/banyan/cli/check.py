@@ -25,7 +25,11 @@ def check(
     *,
     join_code_file: Annotated[
         Path | None,
-        Parameter(metavar="F", help="A file with a join code (- is standard input): its parent is looked at as well."),
+        Parameter(
+            metavar="F",
+            help="A file with a join code (- is standard input): its parent is looked at as well.",
+            allow_leading_hyphen=True,
+        ),
     ] = None,
     listen_api: Annotated[str | None, Parameter(metavar="ADDR", help="As for serve.")] = None,
     listen_link: Annotated[str | None, Parameter(metavar="ADDR", help="As for serve.")] = None,

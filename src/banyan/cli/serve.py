@@ -169,7 +169,11 @@ def serve(
     ] = None,
     join_code_file: Annotated[
         Path | None,
-        Parameter(metavar="F", help="A file with a join code (- is standard input): join first if not yet joined."),
+        Parameter(
+            metavar="F",
+            help="A file with a join code (- is standard input): join first if not yet joined.",
+            allow_leading_hyphen=True,
+        ),
     ] = None,
     setup: Setup = HERE,
 ) -> int:
@@ -191,7 +195,11 @@ def join(
     *,
     code_file: Annotated[
         Path | None,
-        Parameter(metavar="F", help="A file with the join code; - is standard input. Not needed with --parent."),
+        Parameter(
+            metavar="F",
+            help="A file with the join code; - is standard input. Not needed with --parent.",
+            allow_leading_hyphen=True,
+        ),
     ] = None,
     patience: Annotated[str, Parameter(help="How long to try while the parent cannot be reached.")] = PATIENCE,
     json: Json = False,

@@ -86,6 +86,7 @@ class Target:
             group=GROUP,
             metavar="F",
             help="A file with the API token, with --url. - is standard input.",
+            allow_leading_hyphen=True,
         ),
     ] = None
     ca_file: Annotated[

@@ -234,7 +234,8 @@ class Roster:
                 self._tree.put(self._node(row, live))
                 upwards.append(row)
         self._streams.put_rows(upwards)
-        gone = [c for c in drop if c != code]
+        # A child withdraws what came through it; of another's zones it has nothing to say.
+        gone = [c for c in drop if c != code and (node := self._tree.get(c)) is not None and node.via == code]
         for one in gone:
             self._tree.remove(one)
             self.routes.drop(one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 from collections.abc import Iterator
@@ -134,3 +135,16 @@ def test_the_contract_names_every_command() -> None:
     text = (Path(__file__).resolve().parents[3] / "docs" / "contracts" / "cli.md").read_text(encoding="utf-8")
     missing = [words for words in ALL if f"`{' '.join(words)}`" not in text]
     assert not missing
+
+
+def test_each_file_that_may_be_standard_input_may_be_a_hyphen() -> None:
+    """`--code-file -`: a value that begins like an option has to be allowed."""
+    options = [
+        {word.arg: word.value for word in call.keywords}
+        for path in sorted((Path(__file__).resolve().parents[3] / "src" / "banyan" / "cli").glob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Parameter"
+    ]
+    files = [one for one in options if "standard input" in ast.unparse(one.get("help", ast.Constant("")))]
+    assert len(files) >= 5
+    assert all("allow_leading_hyphen" in one for one in files)

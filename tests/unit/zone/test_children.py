@@ -13,7 +13,7 @@ from banyan.core.ids import ZoneCode
 from banyan.core.lineage import Delta, Row
 from banyan.core.messages import Ack, BeatAck
 from banyan.core.records import StoreFull
-from banyan.core.zone import Health
+from banyan.core.zone import ChildState, Health
 from banyan.zone.front import Front
 from banyan.zone.reconcile.children import CHANGE_GAP, RENEWAL_GAP
 from banyan.zone.reconcile.health import AT_ONCE
@@ -285,6 +285,32 @@ class Below:
 def via(house: Household, kid: Kid) -> ZoneCode | None:
     node = house.zone.tree.get(kid.code)
     return None if node is None else node.via
+
+
+def test_a_child_withdraws_no_zone_of_anothers(house: Household) -> None:
+    """That a zone is gone is believed of those that came through this child, and of no others."""
+    good, mad, below, own = house.kid("good"), house.kid("mad"), house.stranger("below"), house.stranger("own")
+    good.open()
+    good.report(lineage=delta([good.itself(), below.row(good.code)]))
+    mad.open()
+    mad.report(lineage=delta([mad.itself(), own.row(mad.code)]))
+    paths = ["top/good", "top/good/below", "top/mad"]
+    withdrawn = [msgspec.structs.replace(kid.row(mad.code), gone=True) for kid in (below, good, own)]
+    mad.report(lineage=delta(withdrawn, since=1, until=2))
+    assert sorted(path for path, _ in house.zone.tree.all()) == paths, "its own it may withdraw"
+    assert house.zone.streams.row(below.code) is not None and house.zone.streams.row(good.code) is not None
+    assert house.zone.streams.row(own.code) is None
+
+
+def test_a_clones_farewell_does_not_retire_the_zone_that_it_was_copied_from(house: Household) -> None:
+    kid = house.kid("east")
+    kid.open()
+    copied = kid.mark
+    kid.open()
+    kid.open(mark=copied)
+    refused(lambda: kid.report(condition="leaving"), "not-believed")
+    assert house.zone.roster.get(kid.code).child.state is not ChildState.RETIRED
+    assert not house.journal("child-left")
 
 
 def test_a_zone_that_was_refused_is_asked_for_again_when_its_place_is_free(house: Household) -> None:

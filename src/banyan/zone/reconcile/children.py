@@ -269,6 +269,13 @@ class Children:
                 return Ack(report.seq, grant, live.inbox.known, again, shapes)
             return BeatAck(report.seq, due)
         if report.condition == LEAVING:
+            if live.child.rolled_back:
+                # A clone's word would retire the zone that it was copied from, for good.
+                raise Refused(
+                    "not-believed",
+                    f"{live.child.name} was restored or cloned, so its word does not retire it; a person here decides: "
+                    "`banyan zone accept` believes it, `banyan zone retire` retires it",
+                )
             await self._left(live)
             raise Refused("left", "this zone left by its own word; to join again it needs a new data folder and a code")
         resend = await firm(self._receive(live, report))

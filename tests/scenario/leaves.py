@@ -25,7 +25,7 @@ BIG = Arguments(
 )
 TOP = ZoneCode(1)
 # What a client is told that does not know the outcome: it says the same again.
-UNANSWERED = ("not-running", "store-closed", "order-undecided", "order-lost", "server-undecided")
+UNANSWERED = ("store-full", "not-running", "store-closed", "order-undecided", "order-lost", "server-undecided")
 
 
 class Client:
@@ -47,7 +47,7 @@ class Client:
         """Time passes; a zone that died is started again, as under systemd."""
         end, step = self.world.loop.time() + seconds, max(0.25, seconds / 100)
         while self.world.loop.time() < end:
-            if self.site.state == "crashed":
+            if self.site.state in ("crashed", "ended"):
                 self.begin()
             self.world.advance(min(step, max(0.001, end - self.world.loop.time())))
             self.check()
@@ -71,18 +71,20 @@ class Client:
 
     def until_answered(self, ask: Callable[[Site], T]) -> T:
         """Raises what is an answer: everything but that the zone could not be reached, or does not know."""
+        last = ""
         for _ in range(60):
-            if self.site.state == "crashed":
+            if self.site.state in ("crashed", "ended"):
                 self.begin()
             try:
                 return ask(self.site)
-            except OverdueError:
-                pass
+            except OverdueError as error:
+                last = str(error)
             except Unreachable as error:
                 if error.code not in UNANSWERED:
                     raise
+                last = repr(error)
             self.advance(1.0)
-        raise AssertionError("no answer in a minute")
+        raise AssertionError(f"no answer in a minute: {last}")
 
     # --- words --------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from banyan.core.time import Wall
 from banyan.drivers.sim.script import Down, FailBuilds, SlowBuilds
 from banyan.simulate.world import World
 from banyan.zone.servers.leaf import LeafServers
+from banyan.zone.servers.orders import Taken
 from tests.scenario.leaves import BIG, SPEC, TOP, Client, used
 
 # Half of the smallest sim host's memory: two of them fill a host.
@@ -52,6 +53,8 @@ def test_a_server_is_built_and_counted_at_once(client: Client) -> None:
     built = client.rests(id, VmState.ACTIVE)
     assert (built.power, built.launched is not None, built.host_name[:4]) == (Power.RUNNING, True, "sim-")
     assert (built.availability_zone, built.spec.user_data) == ("sim", "c2VjcmV0")
+    client.settle()
+    client.advance(130.0)
     client.settle()
 
 
@@ -148,12 +151,13 @@ def test_an_order_that_comes_too_late_is_refused_where_it_commits(client: Client
         if asked > 1:
             raise Refused("lease-over", "the lease is over")
 
-    one = Order("o1", TOP, "p1", "u1", SPEC)
-    with pytest.raises(Refused, match="lease is over"):
-        client.site.servers(lambda servers, caller: servers.order(caller, one, admit))
+    for n in range(30):
+        asked, late = 0, Order(f"o{n}", TOP, "p1", "u1", HALF)
+        with pytest.raises(Refused, match="lease is over"):
+            client.site.servers(lambda servers, caller, late=late: servers.order(caller, late, admit))
     assert client.page() == []
     assert used(client) == 0
-    client.order("o1")
+    client.order("o1", spec=HALF)
 
 
 # --- builds that fail ---------------------------------------------------------------------------
@@ -417,3 +421,67 @@ def test_an_order_says_what_is_wrong_with_it(client: Client) -> None:
     with pytest.raises(BanyanError) as refused:
         client.order(spec=Specification("x", {}))
     assert refused.value.code == "bad-order"
+
+
+# --- orders that come together ----------------------------------------------------------------------
+
+
+def test_orders_that_come_together_do_not_take_each_other_along(client: Client) -> None:
+    (known,) = client.order("known")
+    asked = dict[str, int]()
+
+    def admit(order: Order) -> None:
+        asked[order.id] = asked.get(order.id, 0) + 1
+        if order.id == "late" and asked[order.id] > 1:
+            raise Refused("lease-over", "the lease is over")
+
+    async def together(servers: LeafServers, caller: Caller) -> list[object]:
+        ids = ("o1", "late", "known", "o2", "huge", "o3")
+        orders = [
+            Order(id, TOP, "p1", "u1", HALF if id == "huge" else SPEC, *([99, 99] * (id == "huge"))) for id in ids
+        ]
+        return list(
+            await asyncio.gather(*(servers.order(caller, one, admit) for one in orders), return_exceptions=True)
+        )
+
+    seen = client.site.disk.seen["order.claimed"]
+    first, late, again, second, huge, third = client.site.servers(together)
+    assert client.site.disk.seen["order.claimed"] - seen <= 2
+    assert isinstance(late, Refused)
+    assert isinstance(huge, NoValidHost)
+    assert isinstance(again, Taken)
+    assert (again.again, again.order.placed[0].ids) == (True, (known,))
+    assert all(isinstance(one, Taken) and not one.again for one in (first, second, third))
+    assert used(client) == 4
+    client.settle()
+    client.order("late")
+
+
+def test_an_id_that_was_drawn_before_is_drawn_again(client: Client) -> None:
+    """As when two processes both believe to own the rack, and their clocks stand still."""
+
+    async def together(servers: LeafServers, caller: Caller) -> set[str]:
+        (rack,) = servers.racks.values()
+        ahead = round(client.site.clock.wall() * 1000) + 1_000_000
+        rack.orders.draw_from(ahead, 7)
+        (first,) = await asyncio.gather(servers.order(caller, Order("o0", TOP, "p1", "u1", SPEC, 2, 2)))
+        rack.orders.draw_from(ahead, 8)
+        taken = await asyncio.gather(
+            *(servers.order(caller, Order(f"o{n}", TOP, "p1", "u1", SPEC)) for n in range(1, 5))
+        )
+        return {id for one in (first, *taken) for place in one.order.placed for id in place.ids}
+
+    assert len(client.site.servers(together)) == 6
+    client.settle()
+    assert used(client) == 6
+
+
+def test_what_is_placed_during_a_scan_is_in_its_picture(client: Client) -> None:
+    # So slow a disk that orders commit while the end of a scan is written.
+    client.site.disk.slow = 0.7
+    for _ in range(100):
+        client.order()
+    client.site.disk.slow = 0.0
+    # The next scan would mend it.
+    assert used(client) == 100
+    client.settle()

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from banyan.core.errors import BanyanError
+from banyan.core.identity import Caller
 from banyan.core.records import Unit
 from banyan.core.server import Power, Server, ServerQuery, Task, VmState
 from banyan.simulate.site import Site
+from banyan.zone.surface import Surface
 from banyan.zone.views import UsageView
 
 RUNS = {
@@ -66,7 +68,15 @@ def unsettled(site: Site) -> list[str]:
             found.append(f"{site.path}: server {server.id} is {server.state}, its guest {copy.power}")
         if (machine.kept is None) != (server.resize is None):
             found.append(f"{site.path}: of server {server.id} {machine.kept} is kept, its row says {server.resize}")
+    pending = site.ask(_pending)
+    if pending:
+        found.append(f"{site.path}: {pending:g} claims are pending, and nobody waits for them")
     return found + _totals(site, list(rows.values()))
+
+
+async def _pending(surface: Surface, caller: Caller) -> float:
+    metrics = surface.metrics(caller)
+    return sum(value for name, value in metrics.items() if name.startswith("banyan_claims_pending"))
 
 
 def _totals(site: Site, rows: Sequence[Server]) -> list[str]:

@@ -71,7 +71,11 @@ class Orders:
         """No id is given out that a stored server could have."""
         parts = read_guest_id(await self._store.read(lambda unit: unit.servers.newest()))
         start = int.from_bytes(self._ids.token(5), "big")
-        self._guest_ids = GuestIds(self.places.code, parts.milliseconds if parts is not None else 0, start)
+        self.draw_from(parts.milliseconds if parts is not None else 0, start)
+
+    def draw_from(self, milliseconds: int, start: int) -> None:
+        """Ids are drawn from that instant on, their sequence from `start`."""
+        self._guest_ids = GuestIds(self.places.code, milliseconds, start)
 
     # --- taking ---------------------------------------------------------------------------------
 
@@ -211,8 +215,7 @@ class Orders:
             if known is None:
                 raise Unreachable("order-lost", f"order {order.id} was not stored; send it again", transient=True)
             return self._same(order, known)
-        text = f"it is not known whether order {order.id} was stored; send the same again"
-        raise Unreachable("order-undecided", text, transient=True, retry_after=5.0)
+        raise _undecided(order.id)
 
     # --- confirm, cancel --------------------------------------------------------------------------
 
@@ -229,7 +232,10 @@ class Orders:
 
     async def confirm(self, order: str) -> None:
         """Its servers are begun. Said again it changes nothing. Raises NotFound("no-order"), Refused."""
-        await firm(self._confirm(order))
+        try:
+            await firm(self._confirm(order))
+        except StoreUnknown as error:
+            raise _undecided(order) from error
 
     async def _confirm(self, id: str) -> None:
         def work(unit: Unit, effect: Effect) -> list[Server]:
@@ -255,7 +261,10 @@ class Orders:
     async def cancel(self, order: str, caller: Caller) -> Sequence[Server]:
         """Refuses the order for good. What it claimed and nobody confirmed is given back; servers of an order that was
         carried out are given to the caller, who deletes them. Said again it gives those that are still there."""
-        return await firm(self._cancel(order, caller))
+        try:
+            return await firm(self._cancel(order, caller))
+        except StoreUnknown as error:
+            raise _undecided(order) from error
 
     async def _cancel(self, id: str, caller: Caller) -> Sequence[Server]:
         mark = StoredOrder(id, OrderState.CANCELLED, self._own.wall(), caller.request, self.places.code)
@@ -275,6 +284,11 @@ class Orders:
             return [server for server in servers if not server.unconfirmed]
 
         return await self.places.write("order.cancelled", work)
+
+
+def _undecided(order: str) -> Unreachable:
+    text = f"it is not known whether this was stored for order {order}; send the same again"
+    return Unreachable("order-undecided", text, transient=True, retry_after=5.0)
 
 
 def _made_at(id: str, otherwise: Wall) -> Wall:

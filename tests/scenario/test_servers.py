@@ -16,7 +16,7 @@ from banyan.core.order import GroupPolicy, Hints, Order, Policy, Specification
 from banyan.core.principal import Principal, ScopeKind
 from banyan.core.server import Action, Arguments, Change, NoValidHost, Power, ServerQuery, Task, VmState
 from banyan.core.time import Wall
-from banyan.drivers.sim.script import Down, FailBuilds, SlowBuilds
+from banyan.drivers.sim.script import Disable, Down, FailBuilds, SlowBuilds
 from banyan.simulate.world import World
 from banyan.zone.servers.leaf import LeafServers
 from banyan.zone.servers.orders import Taken
@@ -395,11 +395,14 @@ def test_a_role_says_what_may_be_done(client: Client) -> None:
 
 
 def test_it_is_told_why_and_what_was_done(client: Client) -> None:
+    client.site.bottom.builds = (Disable(at=0.0, hosts="1"),)
+    client.advance(70.0)
     id = client.one()
     server = client.show(id)
     for key in (id, server.order, server.request):
         (level,) = client.site.servers(lambda servers, caller, key=key: servers.why(caller, key))
         assert (level.path, level.looked, level.chosen[0][0]) == ("leaf", 4, server.host_name)
+        assert level.left_out == {"disabled": 1}
     (made,) = client.actions(id)
     assert (made.action, made.request, made.events[0].result) == (Action.CREATE, server.request, "success")
     text = client.site.servers(lambda servers, caller: servers.console(caller, id))

@@ -22,13 +22,12 @@ from banyan.core.ports import Clock, Ids, Store
 from banyan.core.records import StoreUnknown, Unit
 from banyan.core.server import Level, NoValidHost, OrderState, Server, StoredOrder
 from banyan.core.time import Mono, Wall
+from banyan.placement.explain import level
 from banyan.zone.firm import firm
 from banyan.zone.own import Own
 from banyan.zone.servers.claimed import Claimed, ClaimedOrders
 from banyan.zone.servers.places import Effect, Places
 
-# Hosts that an order's row names; its servers name all.
-MAX_CHOSEN: Final = 100
 # Draws of ids before something else must be wrong.
 DRAWS: Final = 3
 # How often a commit whose fate is not known is looked into before its caller is told so, and after how many seconds.
@@ -158,11 +157,12 @@ class Orders:
         ids = order.ids or tuple(self._guest_ids.draw(round(now * 1000), claim.count))
         drawn = Wall(self._guest_ids.ceiling / 1000)
         places = placed(claim, ids)
-        chosen = tuple((self.places.spot(p.host).name, len(p.ids), str(p.ground)) for p in places[:MAX_CHOSEN])
-        level = Level(self._path(), now, order.id, caller.request, self.places.hosts, {}, chosen)
+        chosen = [(self.places.spot(p.host).name, len(p.ids), str(p.ground)) for p in places]
+        left_out = self.places.left_out(order)
+        why = level(self._path(), now, order.id, caller.request, self.places.hosts, left_out, chosen)
         state = OrderState.CLAIMED if order.two_phase else OrderState.CONFIRMED
         digest = arguments_digest(order)
-        stored = StoredOrder(order.id, state, now, caller.request, self.places.code, digest, places, level, above)
+        stored = StoredOrder(order.id, state, now, caller.request, self.places.code, digest, places, why, above)
         servers: list[Server] = []
         numbered = order.most > 1 or order.first > 0
         for place in places:

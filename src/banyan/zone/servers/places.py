@@ -160,6 +160,10 @@ class Places:
         """How many guests of the order there is room for now; hints are not looked at."""
         return 0 if self._claims is None or not self.driver.operations else self._claims.fits(ask(order))
 
+    def left_out(self, order: Order) -> Mapping[str, int]:
+        """Hosts that would not take a guest of the order, per reason: for people, as of a moment ago."""
+        return {} if self._claims is None else self._claims.survey(ask(order))[0]
+
     @property
     def pending(self) -> int:
         return 0 if self._claims is None else len(self._claims.pending)

@@ -107,6 +107,7 @@ class Places:
         `strays`: guests that carry our mark, and that no server is known for: they hold their place.
         """
         self._next = columns
+        # gap: where capacity is shared a scan counts our guests too: only what it could not see is then to be added
         for host, held in self.held.hosts():
             _use(columns, host, held, 1)
         for place in strays:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 LATENCY = 1.0
 HOSTS = 3
 
-# What a first start makes for the users of the OpenStack APIs, which a simulated zone does not serve: no part of a join.
+# What a first start makes for users of the OpenStack APIs, which a simulated zone does not serve: no part of a join.
 FOR_USERS = {"directory-created", "flavors-made"}
 
 Written = list[tuple[str, str, str]]

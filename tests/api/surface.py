@@ -334,7 +334,7 @@ class FakeSurface:
         self._whole(caller, Role.ADMIN if replace else Role.OPERATOR)
         id = f"c{len(self.codes_made) + 1:03}"
         self.codes_made[id] = CodeView(
-            id, NOW, LATER, uses, 0, name, driver, dict(labels), mode, replace, False, caller.subject
+            id, NOW, LATER, uses, 0, name, driver, dict(labels), mode, replace, "open", False, caller.subject
         )
         return CodeCreated(id, f"banyan1.{'A' * 60}{id}", LATER)
 
@@ -346,7 +346,7 @@ class FakeSurface:
         self._whole(caller, Role.OPERATOR)
         if id not in self.codes_made:
             raise NotFound("no-code", f"no join code {id!r}")
-        self.codes_made[id] = msgspec.structs.replace(self.codes_made[id], revoked=True)
+        self.codes_made[id] = msgspec.structs.replace(self.codes_made[id], state="revoked", revoked=True)
 
     async def create_token(
         self, caller: Caller, subject: str, role: Role, under: str, expires: float | None

@@ -216,8 +216,16 @@ def test_a_child_that_is_called_as_we_are_gets_a_token_of_its_own(tmp_path: Path
 def test_a_restored_zone_refuses_the_tokens_of_before_and_lets_in_who_stands_at_it(tmp_path: Path) -> None:
     made: dict[str, dict[str, Any]] = {}
 
+    async def codes(zone: Running) -> list[dict[str, Any]]:
+        listed: list[dict[str, Any]] = (await zone.ask("GET", "/v1/codes")).json()["items"]
+        return sorted(listed, key=lambda one: str(one["state"]))
+
     async def before(zone: Running) -> None:
         made["kept"], made["revoked"] = await zone.token(), await zone.token()
+        for name in ("code", "ended"):
+            made[name] = (await zone.ask("POST", "/v1/codes", body={})).json()
+        assert (await zone.ask("DELETE", f"/v1/codes/{made['ended']['id']}")).status_code == 204
+        assert [one["state"] for one in await codes(zone)] == ["open", "revoked"]
         await asyncio.to_thread(
             backup, tmp_path / "zone", tmp_path / "file", PASSPHRASE, ids=SystemIds(), now=Wall(1.8e9), costs=CHEAP
         )
@@ -236,6 +244,9 @@ def test_a_restored_zone_refuses_the_tokens_of_before_and_lets_in_who_stands_at_
             made["kept"]["id"]: "before-restore",
             made["revoked"]["id"]: "before-restore",
         }
+        assert [one["state"] for one in await codes(zone)] == ["before-restore", "revoked"]
+        assert (await zone.ask("POST", "/v1/codes", body={})).status_code == 201
+        assert sorted(one["state"] for one in await codes(zone)) == ["before-restore", "open", "revoked"]
         # No token of before can affirm itself; `banyan release` is about something else.
         affirm = f"/v1/tokens/{made['kept']['id']}/affirm"
         assert await zone.refused("POST", affirm, made["kept"]["token"]) == (401, "token-before-restore")

@@ -21,7 +21,7 @@ app = App(name="code", help="Join codes: what a new zone shows to be let in.")
 
 COLUMNS: tuple[Column[CodeView], ...] = (
     Column("ID", lambda c: c.id),
-    Column("STATE", lambda c: "revoked" if c.revoked else "used up" if c.uses == c.used else "open"),
+    Column("STATE", lambda c: c.state),
     Column("USES", lambda c: f"{c.used}/{'any' if c.uses is None else c.uses}", right=True),
     Column("NAME", lambda c: c.name),
     Column("DRIVER", lambda c: c.driver),
@@ -103,7 +103,11 @@ def make_code(path: str, body: Mapping[str, object], served: str, out: Path | No
 
 @app.command(name="list")
 def list_(*, limit: Limit = None, target: Target = HERE) -> int:
-    """The join codes that were made, without their secrets."""
+    """The join codes that were made, without their secrets; those that ended for 30 days more.
+
+    STATE is open, or why a code lets nobody new in: revoked, before-restore (made before the zone was restored from a
+    backup: make a new one), expired, used-up.
+    """
     with session(target) as s:
         return s.list("/v1/codes", CodeView, COLUMNS, "no join code was made", limit)
 

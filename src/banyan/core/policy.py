@@ -63,6 +63,17 @@ class CodeRecord:
     epoch: int = 1
 
 
+class CodeState(StrEnum):
+    """What a join code is worth to a key that did not use it yet. Each but OPEN is a reason to refuse it; the first
+    that holds is the one that is shown."""
+
+    OPEN = "open"
+    REVOKED = "revoked"
+    BEFORE_RESTORE = "before-restore"
+    EXPIRED = "expired"
+    USED_UP = "used-up"
+
+
 @dataclass(frozen=True, slots=True)
 class KnownKey:
     """A key listed beforehand, as an ownership voucher: SHA-256 of SubjectPublicKeyInfo, and what it becomes."""

@@ -21,7 +21,7 @@ import msgspec
 
 from banyan.core.errors import BadInput, Refused
 from banyan.core.ids import check_label
-from banyan.core.policy import CodeRecord
+from banyan.core.policy import CodeRecord, CodeState
 from banyan.core.reading import msgpack_reader
 from banyan.core.secret import Secret
 from banyan.core.time import Wall, iso
@@ -158,19 +158,31 @@ def signing_seed(secret: Secret) -> Secret:
     return Secret(hashlib.sha256(statement("join-code key", secret.reveal())).digest())
 
 
+def state_of(record: CodeRecord, now: Wall, epoch: int) -> CodeState:
+    """What the code of this record is worth now. `epoch`: the zone's own."""
+    if record.revoked:
+        return CodeState.REVOKED
+    if record.epoch != epoch:
+        return CodeState.BEFORE_RESTORE
+    if now > record.expires:
+        return CodeState.EXPIRED
+    return CodeState.USED_UP if record.uses is not None and record.used >= record.uses else CodeState.OPEN
+
+
 def check_usable(record: CodeRecord, now: Wall, epoch: int) -> None:
     """Raises Refused: code-revoked, code-before-restore, code-expired, code-used.
 
     That one use goes to one key only is decided by CodeRows.use, not here.
     """
     check_standing(record, epoch)
-    if now > record.expires:
+    state = state_of(record, now, epoch)
+    if state is CodeState.EXPIRED:
         raise Refused(
             "code-expired",
             f"join code {record.id} ended at {iso(record.expires)}, and it is {iso(now)}; "
             "make a new one at the parent (`banyan code create`)",
         )
-    if record.uses is not None and record.used >= record.uses:
+    if state is CodeState.USED_UP:
         raise Refused(
             "code-used",
             f"join code {record.id} has served {record.used} of {record.uses} times, for other keys; "

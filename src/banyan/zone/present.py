@@ -9,7 +9,7 @@ from banyan.core.guest import Guest, GuestState
 from banyan.core.host import Host
 from banyan.core.ids import code_text
 from banyan.core.journal import Line
-from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord, TokenState
+from banyan.core.policy import CodeRecord, CodeState, KnownKey, Rule, TokenRecord, TokenState
 from banyan.core.rack import Rack
 from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU, Amount, ResourceClass, add_amounts
 from banyan.core.time import Wall, iso
@@ -180,7 +180,7 @@ def line(row: Line) -> JournalView:
     )
 
 
-def code(row: CodeRecord) -> CodeView:
+def code(row: CodeRecord, state: CodeState) -> CodeView:
     return CodeView(
         id=row.id,
         issued=iso(row.issued),
@@ -192,6 +192,7 @@ def code(row: CodeRecord) -> CodeView:
         labels=dict(row.labels),
         mode=row.mode,
         replace=row.replace,
+        state=state.value,
         revoked=row.revoked,
         created_by=row.created_by,
     )

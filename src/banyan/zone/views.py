@@ -246,6 +246,9 @@ class CodeCreated(msgspec.Struct, frozen=True):
 
 
 class CodeView(msgspec.Struct, frozen=True):
+    """A join code without its secret. `state`: open, or why it lets nobody new in: revoked, before-restore, expired,
+    used-up."""
+
     id: str
     issued: str
     expires: str
@@ -256,6 +259,7 @@ class CodeView(msgspec.Struct, frozen=True):
     labels: dict[str, str]
     mode: str
     replace: bool
+    state: str
     revoked: bool
     created_by: str
 

@@ -172,6 +172,15 @@ def test_codes_and_tokens_are_listed_and_revoked(zone: Zone) -> None:
     assert "revoked" in zone.say("code", "list").out
 
 
+def test_the_list_of_codes_says_what_each_is_worth(zone: Zone) -> None:
+    zone.say("code", "create")
+    made = zone.surface.codes_made
+    for state in ("before-restore", "expired", "used-up", "open"):
+        made["c001"] = msgspec.structs.replace(made["c001"], state=state)
+        assert state in zone.say("code", "list").out.splitlines()[1].split()
+        assert [one["state"] for one in json.loads(zone.say("code", "list", "--json").out)] == [state]
+
+
 def test_rules_and_keys(zone: Zone) -> None:
     added = zone.say(
         "rule", "add", "labs", "--name", "lab*", "--verdict", "quarantine", "--set-label", "tier=lab", "--json"

@@ -161,6 +161,30 @@ def test_why_a_code_is_of_no_use() -> None:
     assert why(revoked=True, used=1, expires=Wall(0), epoch=0) == "code-revoked"
 
 
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({}, "open"),
+        ({"uses": None, "used": 999}, "open"),
+        ({"used": 1}, "used-up"),
+        ({"expires": Wall(NOW - 1), "used": 1}, "expired"),
+        ({"epoch": 2, "expires": Wall(NOW - 1), "used": 1}, "before-restore"),
+        ({"revoked": True, "used": 1, "expires": Wall(0), "epoch": 0}, "revoked"),
+    ],
+)
+def test_what_a_list_says_of_a_code_is_what_a_stranger_would_be_told(changes: dict[str, object], state: str) -> None:
+    from dataclasses import replace
+
+    record = replace(minted()[1], **changes)  # type: ignore[arg-type]
+    assert tokens.state_of(record, NOW, 1) == state
+    if state == "open":
+        tokens.check_usable(record, NOW, 1)
+        return
+    with pytest.raises(Refused) as error:
+        tokens.check_usable(record, NOW, 1)
+    assert error.value.code == f"code-{state.removesuffix('-up')}"
+
+
 def test_codes_with_one_secret_differ_by_nothing_secret() -> None:
     first, _ = minted()
     second, _ = minted(secret=seed("another"))

@@ -81,7 +81,10 @@ class Access:
 
     async def codes(self, marker: str, limit: int) -> PageView:
         rows = await self._store.read(lambda unit: unit.codes.page(marker or None, limit + 1))
-        return lists.first(rows, limit, present.code, lambda row: row.id)
+        now, epoch = self._own.wall(), self._own.row.epoch
+        return lists.first(
+            rows, limit, lambda row: present.code(row, tokens.state_of(row, now, epoch)), lambda row: row.id
+        )
 
     async def revoke_code(self, caller: Caller, id: str) -> None:
         def work(unit: Unit) -> CodeRecord:

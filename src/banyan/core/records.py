@@ -17,6 +17,7 @@ from banyan.core.errors import Broken, Unreachable
 from banyan.core.guest import Guest
 from banyan.core.host import Host
 from banyan.core.ids import RackCode, ZoneCode
+from banyan.core.image_rows import ImageRows
 from banyan.core.journal import Event, Line
 from banyan.core.lineage import Row, UseRow
 from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord
@@ -395,3 +396,5 @@ class Unit(Protocol):
     def directory(self) -> DirectoryRows: ...
     @property
     def compute(self) -> ComputeRows: ...
+    @property
+    def images(self) -> ImageRows: ...

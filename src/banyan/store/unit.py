@@ -18,6 +18,7 @@ from banyan.store.compute import SqlCompute
 from banyan.store.directory import SqlDirectory
 from banyan.store.guests import SqlGuests
 from banyan.store.hosts import SqlHosts
+from banyan.store.images import SqlImageRows
 from banyan.store.journal import SqlJournal
 from banyan.store.keys import Seal, SqlKeys
 from banyan.store.known_keys import SqlKnownKeys
@@ -59,6 +60,7 @@ class SqlUnit:
     directory: SqlDirectory
     compute: SqlCompute
     cancels: SqlCancels
+    images: SqlImageRows
 
 
 def unit(connection: Connection, seal: Seal) -> SqlUnit:
@@ -86,4 +88,5 @@ def unit(connection: Connection, seal: Seal) -> SqlUnit:
         SqlDirectory(connection, seal),
         SqlCompute(connection),
         SqlCancels(connection),
+        SqlImageRows(connection),
     )

@@ -26,11 +26,16 @@ class Reach(Enum):
 
 @dataclass(frozen=True)
 class Case:
-    """`inside` and `outside` are addresses; `{made}` in them is the id of what `before` made, as an admin."""
+    """`inside`, `outside` and `root` are addresses; `{made}` in them is the id of what `before` made, as an admin.
+
+    `root` is the very zone that a limited caller's part begins with; `parents`: it is for that zone's parent to decide.
+    """
 
     reach: Reach
     inside: str
     outside: str = ""
+    root: str = ""
+    parents: bool = False
     body: dict[str, object] | None = None
     before: tuple[str, str, dict[str, object]] | None = None
     outside_body: dict[str, object] | None = None
@@ -43,11 +48,12 @@ _OPEN, _ANY, _PLACE, _WHOLE = Reach.OPEN, Reach.ANYWHERE, Reach.PLACE, Reach.WHO
 
 def _word(word: str, body: dict[str, object] | None = None) -> Case:
     here, there = f"/v1/zones/top/{INSIDE}/lab1/actions/{word}", f"/v1/zones/top/south/lab3/actions/{word}"
-    return Case(_PLACE, here, there, body, outside_body=body)
+    root = f"/v1/zones/top/{INSIDE}/actions/{word}"
+    return Case(_PLACE, here, there, root, word != "rescan", body, outside_body=body)
 
 
 def _list(noun: str) -> Case:
-    return Case(_PLACE, f"/v1/{noun}?under={INSIDE}", f"/v1/{noun}?under=south")
+    return Case(_PLACE, f"/v1/{noun}?under={INSIDE}/lab1", f"/v1/{noun}?under=south", f"/v1/{noun}?under={INSIDE}")
 
 
 _ACT = "POST /v1/zones/{path…}/actions"
@@ -60,7 +66,7 @@ CASES: dict[str, Case] = {
     "GET /metrics": Case(_WHOLE, "/metrics"),
     "GET /v1/status": Case(_WHOLE, "/v1/status"),
     "POST /v1/authority/rotate": Case(_WHOLE, "/v1/authority/rotate", body={"leaked": True}),
-    "POST /v1/release": Case(_WHOLE, "/v1/release"),
+    "POST /v1/release": Case(_WHOLE, "/v1/release", body={"apply": True}),
     "POST /v1/leave": Case(_WHOLE, "/v1/leave", body={"apply": True}),
     "GET /v1/usage": _list("usage"),
     "GET /v1/use": Case(_WHOLE, "/v1/use"),
@@ -73,7 +79,9 @@ CASES: dict[str, Case] = {
     "DELETE /v1/placed/{id}": Case(_WHOLE, f"/v1/placed/{SERVER}"),
     "GET /v1/placed/{id}/why": Case(_WHOLE, f"/v1/placed/{SERVER}/why"),
     "GET /v1/zones": _list("zones"),
-    "GET /v1/zones/{path…}": Case(_PLACE, f"/v1/zones/top/{INSIDE}/lab1", "/v1/zones/top/south/lab3"),
+    "GET /v1/zones/{path…}": Case(
+        _PLACE, f"/v1/zones/top/{INSIDE}/lab1", "/v1/zones/top/south/lab3", f"/v1/zones/top/{INSIDE}"
+    ),
     f"{_ACT}/disable": _word("disable", {"reason": "for a test"}),
     f"{_ACT}/enable": _word("enable"),
     f"{_ACT}/maintenance": _word("maintenance", {"until": "3600"}),
@@ -92,7 +100,7 @@ CASES: dict[str, Case] = {
     "DELETE /v1/codes/{id}": Case(_WHOLE, "/v1/codes/{made}", before=("POST", "/v1/codes", {})),
     "GET /v1/tokens": Case(_WHOLE, "/v1/tokens"),
     "POST /v1/tokens": Case(
-        _PLACE, "/v1/tokens", "/v1/tokens", {"role": "viewer", "subject": "ops", "under": INSIDE},
+        _PLACE, "/v1/tokens", "/v1/tokens", body={"role": "viewer", "subject": "ops", "under": INSIDE},
         outside_body={"role": "viewer", "subject": "ops", "under": "south"},
     ),
     "DELETE /v1/tokens/{id}": Case(

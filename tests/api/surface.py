@@ -30,6 +30,7 @@ from banyan.zone.views import (
     PartView,
     PlacementView,
     RackView,
+    ReleaseView,
     RuleView,
     ServerDetail,
     ServersCreated,
@@ -131,6 +132,7 @@ class FakeSurface:
         self.lines: list[JournalView] = []
         self.refusals: list[tuple[str, str, str, str]] = []
         self.absent: tuple[str, ...] = ()
+        self.restored_at: str | None = None
         self.said: list[tuple[str, str, str, Mapping[str, str]]] = []
         self.before: Callable[[str], None] = lambda name: None
         self.pause: asyncio.Event | None = None
@@ -272,6 +274,8 @@ class FakeSurface:
         if not set(arguments) <= set(known):
             raise BadInput("bad-argument", f"{name} takes {', '.join(known)}, got {', '.join(arguments)}")
         found = self._below(caller, role, path)
+        if name != "zone.rescan" and found == self._part(caller):
+            raise Refused("forbidden", "that is for its parent to decide")
         self.said.append((caller.subject, name, found, dict(arguments)))
         self.tree[found] = msgspec.structs.replace(
             self.tree[found], admin=_AFTER.get(name, self.tree[found].admin), reason=arguments.get("reason", "")
@@ -414,9 +418,11 @@ class FakeSurface:
         self._whole(caller, Role.ADMIN)
         return await self.status(caller)
 
-    async def release(self, caller: Caller) -> StatusView:
+    async def release(self, caller: Caller, apply: bool) -> ReleaseView:
         self._whole(caller, Role.ADMIN)
-        return await self.status(caller)
+        released, self.restored_at = self.restored_at, None if apply else self.restored_at
+        held = ("listed keys let zones in",) if released else ()
+        return ReleaseView(apply, released, held, 4, 2 if released else 0, ("lab3", "south") if released else ())
 
     async def leave(self, caller: Caller, apply: bool) -> PageView:
         self._whole(caller, Role.ADMIN)

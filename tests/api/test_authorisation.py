@@ -1,4 +1,4 @@
-"""Every route × every role × within and out of the caller's subtree, from the route table."""
+"""Every route × every role × within, at the root of and out of the caller's subtree, from the route table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_case_asks_for_its_own_route() -> None:
                 assert router.find(row.method, path)[0] is row, address
 
 
-def expected(row: Route, case: Case, role: Role | None, part: str, outside: bool) -> tuple[int, str]:
+def expected(row: Route, case: Case, role: Role | None, part: str, place: str) -> tuple[int, str]:
     """Status, and the error's code unless well."""
     if row.role is None:
         return row.status, ""
@@ -47,41 +47,63 @@ def expected(row: Route, case: Case, role: Role | None, part: str, outside: bool
         return 403, "forbidden"
     if part != "all" and case.reach is Reach.WHOLE:
         return 404, "no-zone"
-    if part != "all" and outside:
+    if part != "all" and place == "outside":
         return 404, "no-zone"
+    if part != "all" and place == "root" and case.parents:
+        return 403, "forbidden"
     return row.status, ""
 
 
-def rows() -> Iterator[tuple[Route, Role | None, str, bool]]:
+def places(case: Case) -> tuple[str, ...]:
+    """Of which zone a case is tried: one inside the part, the part's own root, one out of it."""
+    return ("inside", *(("root",) if case.root else ()), *(("outside",) if case.reach is Reach.PLACE else ()))
+
+
+def address_of(case: Case, place: str, made: str) -> str:
+    return {"inside": case.inside, "root": case.root, "outside": case.outside}[place].replace("{made}", made)
+
+
+def rows() -> Iterator[tuple[Route, Role | None, str, str]]:
     for row in TABLE:
         for role in ROLES:
             for part in PARTS if role else PARTS[:1]:
-                for outside in (False, True) if CASES[row.name].reach is Reach.PLACE else (False,):
-                    yield row, role, part, outside
+                for place in places(CASES[row.name]):
+                    yield row, role, part, place
 
 
 def label(value: object) -> str:
     if isinstance(value, Route):
         return value.name
-    if isinstance(value, bool):
-        return "outside" if value else "inside"
     return value.name.lower() if isinstance(value, Role) else str(value).lower()
 
 
-@pytest.mark.parametrize(("row", "role", "part", "outside"), list(rows()), ids=label)
-def test_authorisation(row: Route, role: Role | None, part: str, outside: bool) -> None:
+def test_whatever_is_decided_about_a_zone_is_tried_at_the_root_of_a_part() -> None:
+    for row in TABLE:
+        case = CASES[row.name]
+        assert case.parents == (
+            row.path.startswith("/v1/zones/") and row.method == "POST" and not carried_out_there(row)
+        ), row
+        assert bool(case.root) >= case.parents
+
+
+def carried_out_there(row: Route) -> bool:
+    """Carried out by the zone itself; or, a code, made at the zone that is asked, of which a part sees nothing."""
+    return row.path.endswith(("/rescan", "/replace"))
+
+
+@pytest.mark.parametrize(("row", "role", "part", "place"), list(rows()), ids=label)
+def test_authorisation(row: Route, role: Role | None, part: str, place: str) -> None:
     case = CASES[row.name]
     surface = FakeSurface()
-    status, code = expected(row, case, role, part, outside)
+    status, code = expected(row, case, role, part, place)
 
     async def ask() -> httpx.Response:
         api = make(surface, BRIEF)
         made = await prepare(case, client(api, "admin-all"))
         bearer = f"{role.name.lower()}-{part}" if role else ""
-        address = (case.outside if outside else case.inside).replace("{made}", made)
-        body = case.outside_body if outside else case.body
+        body = case.outside_body if place == "outside" else case.body
         async with client(api, bearer) as http:
-            return await http.request(row.method, address, json=body)
+            return await http.request(row.method, address_of(case, place, made), json=body)
 
     answer = asyncio.run(ask())
     assert answer.status_code == status, answer.text

@@ -250,7 +250,13 @@ def test_a_restored_zone_refuses_the_tokens_of_before_and_lets_in_who_stands_at_
         # No token of before can affirm itself; `banyan release` is about something else.
         affirm = f"/v1/tokens/{made['kept']['id']}/affirm"
         assert await zone.refused("POST", affirm, made["kept"]["token"]) == (401, "token-before-restore")
-        assert (await zone.ask("POST", "/v1/release")).status_code == 200
+        shown = (await zone.ask("POST", "/v1/release")).json()
+        assert shown["applied"] is False and shown["restored_at"] and shown["held_back"]
+        assert (await zone.ask("GET", "/v1/status")).json()["restored_at"], "only shown: nothing was done"
+        assert (await zone.ask("POST", "/v1/release", body={"apply": True})).json()["applied"] is True
+        assert (await zone.ask("GET", "/v1/status")).json()["restored_at"] is None
+        again = (await zone.ask("POST", "/v1/release", body={"apply": True})).json()
+        assert (again["restored_at"], again["held_back"]) == (None, [])
         assert await zone.refused("GET", "/v1/status", made["kept"]["token"]) == (401, "token-before-restore")
         assert (await zone.ask("POST", affirm)).json()["state"] == "good"
         assert (await zone.ask("GET", "/v1/status", made["kept"]["token"])).status_code == 200

@@ -31,6 +31,7 @@ from banyan.zone.views import (
     JournalView,
     KnownKeyView,
     RackView,
+    ReleaseView,
     RuleView,
     ServerDetail,
     ServersCreated,
@@ -63,8 +64,8 @@ TABLE: tuple[Route, ...] = (
     route("GET", "/v1/status", itself.status, "status", _V, "The zone itself", answer=StatusView),
     route("POST", "/v1/authority/rotate", itself.rotate, "authority.rotate", _A, "Make a new CA, crossed with the old "
           "one unless that leaked", body=itself.RotateBody, answer=StatusView),
-    route("POST", "/v1/release", itself.release, "release", _A, "Let a restored zone forget, and let in, again",
-          answer=StatusView),
+    route("POST", "/v1/release", itself.release, "release", _A, "Let a restored zone forget, and let in, "
+          "again, or show what is at stake", body=itself.ReleaseBody, answer=ReleaseView),
     route("POST", "/v1/leave", itself.leave, "leave", _A, "Leave the parent, or show what that would remove",
           body=itself.LeaveBody, answer=itself.Leaving, paged=True),
     # What is there.

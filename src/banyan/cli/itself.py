@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from banyan.cli.output import Column, instant, number
 from banyan.cli.session import OK, Apply, Session, session
 from banyan.cli.target import HERE, Target
-from banyan.zone.views import PageView, RackView, StatusView, UplinkView
+from banyan.zone.views import PageView, RackView, ReleaseView, StatusView, UplinkView
 
 authority = App(name="authority", help="The zone's own CA, which vouches for its children.")
 
@@ -26,6 +26,11 @@ class Leaving(msgspec.Struct, frozen=True):
 # The state of an uplink with which all is well.
 JOINED = "connected"
 RESTORED = "forgets nobody, and lets nobody in by what it knew before, until `banyan release`"
+
+STAKE = (
+    "whatever was banned, retired, revoked or prolonged after the backup is not known here: compare with a copy of the "
+    "journal, and say it again first. This can not be taken back; nothing is done yet: add --apply"
+)
 
 LEAVING: tuple[Column[Leaving], ...] = (
     Column("KIND", lambda one: one.kind),
@@ -84,12 +89,35 @@ def rotate(
         return _show(s, s.client.post("/v1/authority/rotate", {"leaked": leaked}, StatusView))
 
 
-def release(*, target: Target = HERE) -> int:
+def release(*, apply: Apply = False, target: Target = HERE) -> int:
     """Let a zone that was restored from a backup forget zones and let zones in again, once you have looked: no other
     copy of it lives, and what was banned, retired or revoked since the backup was said again.
+
+    A dry run until --apply: it says what is at stake, and which zones below were not heard since the restore.
     """
     with session(target) as s:
-        return _show(s, s.client.post("/v1/release", {}, StatusView))
+        found = s.client.post("/v1/release", {"apply": apply}, ReleaseView)
+        if s.screen.json:
+            s.screen.one(found)
+            return OK
+        if found.restored_at is None:
+            s.screen.note("this zone holds nothing back: it was not restored, or was released before")
+            return OK
+        s.screen.line(f"restored {instant(found.restored_at)}; {'from now on' if apply else 'held back until then'}:")
+        for text in found.held_back:
+            s.screen.line(f"  {text}")
+        s.screen.line(f"not heard since the restore: {_unheard(found)}")
+        s.screen.note("released" if apply else STAKE)
+        return OK
+
+
+def _unheard(found: ReleaseView) -> str:
+    """How many children, and which."""
+    if not found.unheard:
+        return f"none of {found.children:,} zones directly below"
+    more = found.unheard - len(found.unheard_names)
+    names = ", ".join(found.unheard_names) + (f" and {more:,} more" if more > 0 else "")
+    return f"{found.unheard:,} of {found.children:,} zones directly below: {names}"
 
 
 class Left(msgspec.Struct, frozen=True):

@@ -184,7 +184,7 @@ def _rule(stage: Stage, step: Step) -> Output:
 
 @verb("release PATH", "a restored zone forgets, and lets in, again")
 def _release(stage: Stage, step: Step) -> Output:
-    stage.site(step).ask(lambda surface, caller: surface.release(caller))
+    stage.site(step).ask(lambda surface, caller: surface.release(caller, True))
     return None
 
 

@@ -7,12 +7,17 @@ and takes nothing. What a caller may not see does not exist for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from banyan.core.errors import NotFound, Refused
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode
+
+# Words that the named zone carries out itself. What all others say is decided about it by its parent.
+CARRIED_OUT_THERE = frozenset({"zone.rescan"})
+# `check`, or `check_parent`.
+Judge = Callable[[Caller, Role, "Lineage", str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,20 @@ def check(caller: Caller, needed: Role, lineage: Lineage, shown: str) -> None:
         raise Refused(
             "forbidden",
             f"this needs the role {needed.name.lower()} for {shown!r}; {caller.subject} is {caller.role.name.lower()}",
+        )
+
+
+def check_parent(caller: Caller, needed: Role, lineage: Lineage, shown: str) -> None:
+    """As `check`, for what a zone's parent decides about it: the caller must hold that zone's parent as well.
+
+    Whoever has been given a subtree runs what is in it; that it is there, and under which name, is not theirs to say.
+    """
+    check(caller, needed, lineage, shown)
+    if not caller.may(needed, lineage.up_to(caller.issuer)[1:]):
+        raise Refused(
+            "forbidden",
+            f"this is decided at the parent of {shown!r}, and {caller.subject} is good for that zone and below only; "
+            "ask an operator or admin of its parent",
         )
 
 

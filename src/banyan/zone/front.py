@@ -31,8 +31,9 @@ from banyan.core.server import Action, Server, ServerQuery
 from banyan.core.time import Mono, iso
 from banyan.core.zone import Health
 from banyan.zone import lists, own_lists, present, zone_list
-from banyan.zone.authorise import Lineage, check, unseen, within
+from banyan.zone.authorise import CARRIED_OUT_THERE, Judge, Lineage, check, check_parent, unseen, within
 from banyan.zone.carry import Target, ask, beyond
+from banyan.zone.commands.release import release
 from banyan.zone.commands.zones import check_word
 from banyan.zone.firm import firm
 from banyan.zone.servers import shown
@@ -42,6 +43,7 @@ from banyan.zone.views import (
     KnownKeyView,
     PageView,
     RackView,
+    ReleaseView,
     RuleView,
     ServerDetail,
     ServersCreated,
@@ -113,7 +115,7 @@ class Front:
         zone = self._zone
         return Lineage([node.code for node in zone.tree.chain(code)], (zone.own.code, *zone.ancestors()))
 
-    def _target(self, caller: Caller, text: str, needed: Role) -> Target:
+    def _target(self, caller: Caller, text: str, needed: Role, judge: Judge = check) -> Target:
         """Resolves and authorises. What the caller may not see is not found."""
         try:
             code = self._zone.tree.resolve(text)
@@ -122,7 +124,7 @@ class Front:
                 # Hints and candidates would tell of zones outside the caller's subtree.
                 raise unseen(text) from None
             raise
-        return self._allowed(caller, code, needed, text)
+        return self._allowed(caller, code, needed, text, judge)
 
     def _part(self, caller: Caller, text: str, needed: Role) -> Target:
         """As `_target`; "" is the whole of what the caller may see."""
@@ -130,10 +132,10 @@ class Front:
             return self._target(caller, text, needed)
         return self._allowed(caller, caller.under, needed, "")
 
-    def _allowed(self, caller: Caller, code: ZoneCode, needed: Role, text: str) -> Target:
+    def _allowed(self, caller: Caller, code: ZoneCode, needed: Role, text: str, judge: Judge = check) -> Target:
         zone = self._zone
         path = zone.tree.path_of(code)
-        check(caller, needed, self._lineage(code), text or path)
+        judge(caller, needed, self._lineage(code), text or path)
         node = zone.tree.get(code)
         return Target(code, path, None if node is None else zone.tree.get(node.via))
 
@@ -324,13 +326,14 @@ class Front:
     # --- commands -------------------------------------------------------------------------------
 
     async def command(self, caller: Caller, name: str, path: str, arguments: Mapping[str, str]) -> ZoneView:
-        target = self._target(caller, path, check_word(name, arguments))
+        judge = check if name in CARRIED_OUT_THERE else check_parent
+        target = self._target(caller, path, check_word(name, arguments), judge)
         zone = self._zone
         if target.via is None and name == "zone.rescan":
             for racked in zone.racks.values():
                 racked.inventory.rescan()
                 zone.loops[racked.inventory.name].signal()
-            return self._myself()
+            return present.itself(zone.own.name, zone.tree.path, zone.own.code, zone.own.wall(), __version__)
         if target.via is None:
             parent = zone.home()
             at = parent.parent_name if parent is not None and parent.parent_name else "no parent of its own"
@@ -344,19 +347,7 @@ class Front:
         if node is not None:
             return self._pages.view(node)
         assert before is not None
-        return msgspec.structs.replace(self._gone(before, target.path), state="retired", health="gone")
-
-    def _gone(self, node: Node, path: str) -> ZoneView:
-        return ZoneView(
-            node.name, path, code_text(node.code), node.state, node.health, node.admin, "", node.version, None
-        )
-
-    def _myself(self) -> ZoneView:
-        zone = self._zone
-        own = zone.own
-        return ZoneView(
-            own.name, zone.tree.path, code_text(own.code), "ready", "alive", "enabled", "", __version__, iso(own.wall())
-        )
+        return present.retired(before, target.path)
 
     async def create_code(
         self,
@@ -440,10 +431,9 @@ class Front:
                 await self._zone.roster.cut(code, "leaked-authority", text)
         return await self.status(caller)
 
-    async def release(self, caller: Caller) -> StatusView:
+    async def release(self, caller: Caller, apply: bool) -> ReleaseView:
         self._here(caller, Role.ADMIN)
-        await self._zone.own.release(caller, self._zone.roster.unheard_since(self._zone.own.row.restored_at))
-        return await self.status(caller)
+        return await release(self._zone.own, self._zone.roster, caller, apply)
 
     async def leave(self, caller: Caller, apply: bool) -> PageView:
         self._here(caller, Role.ADMIN)

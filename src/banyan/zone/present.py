@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from banyan.core.digest import Digest, Sums
 from banyan.core.guest import Guest, GuestState
 from banyan.core.host import Host
-from banyan.core.ids import code_text
+from banyan.core.ids import ZoneCode, code_text
 from banyan.core.journal import Line
 from banyan.core.policy import CodeRecord, CodeState, KnownKey, Rule, TokenRecord, TokenState
 from banyan.core.rack import Rack
@@ -178,6 +178,16 @@ def line(row: Line) -> JournalView:
         outcome=row.outcome,
         digest=row.digest.hex(),
     )
+
+
+def itself(name: str, path: str, code: ZoneCode, now: Wall, version: str) -> ZoneView:
+    """The zone that is asked, as the answer to a word that it carries out."""
+    return ZoneView(name, path, code_text(code), "ready", "alive", "enabled", "", version, iso(now))
+
+
+def retired(node: Node, path: str) -> ZoneView:
+    """A zone that is forgotten; `node` is what it was before."""
+    return ZoneView(node.name, path, code_text(node.code), "retired", "gone", node.admin, "", node.version, None)
 
 
 def code(row: CodeRecord, state: CodeState) -> CodeView:

@@ -18,6 +18,7 @@ from banyan.zone.views import (
     CodeCreated,
     KnownKeyView,
     PageView,
+    ReleaseView,
     RuleView,
     ServerDetail,
     ServersCreated,
@@ -136,8 +137,9 @@ class Surface(Protocol):
     async def rotate_authority(self, caller: Caller, leaked: bool) -> StatusView:
         """Makes a new CA, cross-signed with the old one unless that leaked."""
 
-    async def release(self, caller: Caller) -> StatusView:
-        """A restored zone may forget and let in again: what Own.check_released holds back (protocols §8, marks)."""
+    async def release(self, caller: Caller, apply: bool) -> ReleaseView:
+        """A restored zone may forget and let in again: what Own.check_released holds back (protocols §8, marks).
+        Without `apply` nothing is done: the answer says what is at stake."""
 
     async def leave(self, caller: Caller, apply: bool) -> PageView:
         """What Banyan made here, that leaving would remove; removed and left with `apply`."""

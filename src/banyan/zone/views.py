@@ -329,6 +329,21 @@ class UplinkView(msgspec.Struct, frozen=True):
     bytes_received: int
 
 
+class ReleaseView(msgspec.Struct, frozen=True):
+    """`banyan release`. `applied` is false for a dry run. `restored_at` is None where nothing is held back.
+
+    `held_back`: what the zone does again from then on, in words. `unheard` of its `children` said nothing since the
+    restore; `unheard_names`: at most 100 of them.
+    """
+
+    applied: bool
+    restored_at: str | None
+    held_back: tuple[str, ...]
+    children: int
+    unheard: int
+    unheard_names: tuple[str, ...] = ()
+
+
 class ShapesView(msgspec.Struct, frozen=True):
     """The shapes that this zone knows: `counted` here and announced to the zones below, `left_out`, and why."""
 

@@ -90,6 +90,21 @@ def test_a_leaked_authority_is_rotated_with_apply_only(zone: Zone) -> None:
     assert zone.say("authority", "rotate").status == 0
 
 
+def test_a_release_is_a_dry_run_until_apply_and_says_what_is_at_stake(zone: Zone) -> None:
+    zone.surface.restored_at = "2026-11-30T13:26:37Z"
+    shown = zone.say("release")
+    assert shown.status == 0 and "nothing is done yet: add --apply" in shown.err
+    assert "banned, retired, revoked or prolonged after the backup is not known here" in shown.err
+    assert "2 of 4 zones directly below: lab3, south" in shown.out and "listed keys let zones in" in shown.out
+    planned = json.loads(zone.say("release", "--json").out)
+    assert (planned["applied"], planned["unheard_names"]) == (False, ["lab3", "south"])
+    assert zone.surface.restored_at
+    done = zone.say("release", "--apply")
+    assert (done.status, done.err, zone.surface.restored_at) == (0, "released\n", None)
+    assert "holds nothing back" in zone.say("release", "--apply").err
+    assert json.loads(zone.say("release", "--json").out)["restored_at"] is None
+
+
 # --- codes and tokens
 
 

@@ -7,7 +7,7 @@ import pytest
 from banyan.core.errors import NotFound, Refused
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode
-from banyan.zone.authorise import Lineage, check, within
+from banyan.zone.authorise import Lineage, check, check_parent, within
 
 OWN, PARENT, TOP, STRANGER, NORTH, LAB, SOUTH = (ZoneCode(n) for n in range(1, 8))
 # As seen from OWN, which has PARENT and TOP above it, and NORTH, with LAB, and SOUTH below it.
@@ -73,3 +73,29 @@ def test_nobody_gives_more_than_they_have(role: Role, lineage: Lineage, may: boo
     with pytest.raises(Refused, match="at most your own role") as refused:
         within(giver, role, lineage)
     assert refused.value.code == "forbidden"
+
+
+def test_what_a_parent_decides_about_a_zone_is_not_for_the_admin_of_that_zone_alone() -> None:
+    with pytest.raises(Refused, match="decided at the parent of 'north'.*good for that zone and below") as refused:
+        check_parent(caller(under=NORTH), Role.ADMIN, AT_NORTH, "north")
+    assert refused.value.code == "forbidden"
+    check(caller(under=NORTH), Role.ADMIN, AT_NORTH, "north")
+    check_parent(caller(under=NORTH), Role.ADMIN, AT_LAB, "lab")
+
+
+@pytest.mark.parametrize("under", [None, PARENT, OWN])
+def test_whoever_holds_the_parent_too_decides_about_a_zone(under: ZoneCode | None) -> None:
+    check_parent(caller(under=under, issuer=TOP), Role.ADMIN, AT_NORTH, "north")
+
+
+def test_a_parent_above_this_zone_counts_as_well() -> None:
+    check_parent(caller(under=PARENT, issuer=TOP), Role.ADMIN, HERE, "here")
+    with pytest.raises(Refused, match="decided at the parent"):
+        check_parent(caller(under=OWN, issuer=TOP), Role.ADMIN, HERE, "here")
+
+
+def test_what_may_not_be_seen_has_no_parent_to_ask() -> None:
+    with pytest.raises(NotFound):
+        check_parent(caller(under=NORTH), Role.ADMIN, AT_SOUTH, "south")
+    with pytest.raises(Refused, match="needs the role operator"):
+        check_parent(caller(Role.VIEWER, NORTH), Role.OPERATOR, AT_NORTH, "north")

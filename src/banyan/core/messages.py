@@ -111,12 +111,14 @@ class Admitted(msgspec.Struct, frozen=True, array_like=True, tag=5):
 class EpochProof(msgspec.Struct, frozen=True, array_like=True):
     """A parent's word to itself, kept by the child: "I granted this child that epoch" (trust/epochs.py).
 
-    `authority`: the public key (Ed25519, 32 bytes) of the CA that signed it.
+    `authority`: the public key (Ed25519, 32 bytes) of the CA that signed it. `own`: the parent's own epoch when it
+    signed, 0 from a parent of the version before, which signed none.
     """
 
     epoch: int
     authority: bytes
     signature: bytes
+    own: int = 0
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag=6):

@@ -217,6 +217,7 @@ def _grant(value: Grant) -> None:
 
 def _epoch_proof(value: EpochProof) -> None:
     _number(value.epoch, MAX_NUMBER, "a proved epoch")
+    _number(value.own, MAX_NUMBER, "the parent's epoch in a proof")
     _exact(value.authority, KEY, "the key of a proof")
     _exact(value.signature, SIGNATURE, "the signature of a proof")
 

@@ -4,11 +4,15 @@ With each session a parent signs the epoch that it grants; the child keeps that 
 of a higher epoch than the parent holds is believed only as far as the parent signed it: a child that lies can not put
 its parent into the standing of a restored one. A backup may be older than a change of the CA: then the child shows
 the certificates by which the old CA signed the new one. Which of two has gone back: `marks`. CAs change: `rotation`.
+
+The parent's own epoch is signed along, and rises with each restore that was noticed. So a proof tells *which* life it
+is of: one of a life that is known to be over is no news about this one (`Proved.of_this_life`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from banyan.core.errors import BanyanError
 from banyan.core.ids import ZoneCode
@@ -20,10 +24,28 @@ from banyan.trust.certificate import read
 from banyan.trust.chain import MAX_PATH, own_authority, read_authorities, route
 from banyan.trust.keys import fingerprint, sign, statement, verify
 
+# A zone's own epoch at its first start. A proof of the version before says none, and counts as of this one.
+FIRST = 1
 
-def prove_epoch(issuer: Issuer, child: ZoneCode, epoch: int) -> EpochProof:
-    """At the parent: "I, zone `issuer.code`, granted zone `child` this epoch", by its present CA."""
-    return EpochProof(epoch, issuer.public, sign(issuer.seed, _statement(issuer.code, child, epoch)))
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """What a zone did sign: it granted a child `epoch`, being itself at epoch `own`. Both 0: nothing is proved."""
+
+    epoch: int = 0
+    own: int = 0
+
+    def of_this_life(self, own: int) -> bool:
+        """Whether a zone that is at epoch `own` could not know of this yet, so that it was restored and not told.
+
+        What was signed under a lower one was lost with a restore that raised `own`.
+        """
+        return self.own >= own
+
+
+def prove_epoch(issuer: Issuer, child: ZoneCode, epoch: int, own: int) -> EpochProof:
+    """At the parent: "I, zone `issuer.code`, at epoch `own`, granted zone `child` this epoch", by its present CA."""
+    return EpochProof(epoch, issuer.public, sign(issuer.seed, _statement(issuer.code, child, epoch, own)), own)
 
 
 def crosses_to(proof: EpochProof, bundle: Sequence[bytes], parent: ZoneCode, shown: bytes) -> tuple[bytes, ...]:
@@ -44,14 +66,17 @@ def proved_epoch(
     child: ZoneCode,
     authorities: Sequence[AuthorityRow],
     now: Wall,
-) -> int:
-    """At the parent: the epoch of `child` that zone `parent` did sign, 0 if this proves none. Never raises.
+) -> Proved:
+    """At the parent: the epoch of `child` that zone `parent` did sign. Never raises.
 
     `authorities`: the CAs that it knows as its own; one that leaked vouches for nothing.
     """
-    if proof is None or not verify(proof.authority, proof.signature, _statement(parent, child, proof.epoch)):
-        return 0
-    return proof.epoch if _is_ours(proof.authority, crosses, parent, authorities, now) else 0
+    if proof is None:
+        return Proved()
+    said = _statement(parent, child, proof.epoch, proof.own)
+    if verify(proof.authority, proof.signature, said) and _is_ours(proof.authority, crosses, parent, authorities, now):
+        return Proved(proof.epoch, proof.own or FIRST)
+    return Proved()
 
 
 def _is_ours(
@@ -72,5 +97,7 @@ def _is_ours(
     return fingerprint(public) in believed
 
 
-def _statement(parent: ZoneCode, child: ZoneCode, epoch: int) -> bytes:
-    return statement("epoch", parent.to_bytes(8, "big"), child.to_bytes(8, "big"), epoch.to_bytes(8, "big"))
+def _statement(parent: ZoneCode, child: ZoneCode, epoch: int, own: int) -> bytes:
+    # Without `own`: as the version before signed it. No two lists of parts are one statement, so none can be left out.
+    numbers = (parent, child, epoch, own) if own else (parent, child, epoch)
+    return statement("epoch", *(number.to_bytes(8, "big") for number in numbers))

@@ -225,16 +225,17 @@ class Own:
             self.row = replace(self.row, code=adopted.row.code)
             self.authorities = [adopted.authority]
 
-    async def raise_epoch(self, reason: str) -> None:
-        """After meeting a higher epoch than ours: we are the restored one (protocols §8, marks).
+    async def raise_epoch(self, reason: str, seen: int) -> None:
+        """After meeting what we signed at our own epoch `seen` and do not know: we are the restored one (protocols §8).
 
-        Once, however many children tell it in one moment: later ones find it done.
+        Once, however many children tell it in one moment: later ones find it done. Also before the release of an
+        earlier restore: what was issued under a number in a life that is over must not be good in this one.
         """
         now = self.wall()
         event = self.event("zone-rolled-back", self.name, reason)
 
         def risen(row: Self) -> Self | None:
-            return None if row.restored_at is not None else replace(row, epoch=row.epoch + 1, restored_at=now)
+            return None if row.epoch > seen else replace(row, epoch=seen + 1, restored_at=row.restored_at or now)
 
         await self._change("zone.rolled-back", risen, event)
 

@@ -279,7 +279,7 @@ def test_a_change_while_the_directory_is_read_is_not_missed(lab: Lab, ann: Json)
 def test_a_token_from_before_a_restore_is_good_for_nothing(lab: Lab) -> None:
     token, unseen = lab.log_in(), lab.log_in()
     assert works(lab, token)
-    lab.run(lab.own.raise_epoch("restored"))
+    lab.run(lab.own.raise_epoch("restored", lab.own.row.epoch))
     assert not works(lab, token) and not works(lab, unseen)
     assert works(lab, lab.log_in())
 

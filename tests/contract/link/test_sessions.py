@@ -57,7 +57,7 @@ def test_what_a_parent_signed_of_an_epoch_comes_back_with_the_next_hello(transpo
 
     async def test() -> None:
         async with World(transport) as world:
-            proof = world.parent.proof = EpochProof(7, bytes(range(32)), bytes(range(64)))
+            proof = world.parent.proof = EpochProof(7, bytes(range(32)), bytes(range(64)), 3)
             child = await world.joined()
             assert child.proof == proof
             child.crosses = tuple(Authority(f"CA {number}").certificate for number in range(4))

@@ -180,7 +180,7 @@ def test_a_token_that_was_made_after_the_backup_is_unknown_to_the_restored_zone(
 def test_a_zone_that_finds_out_that_it_was_restored_refuses_tokens_that_it_remembers(zone: Zone) -> None:
     made = zone.make()
     assert zone.why(made) == ""
-    zone.kept.run(zone.own.raise_epoch("a child has seen more"))
+    zone.kept.run(zone.own.raise_epoch("a child has seen more", zone.own.row.epoch))
     assert zone.why(made) == "token-before-restore"
     zone.affirm(made)
     assert zone.why(made) == ""

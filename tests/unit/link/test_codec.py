@@ -157,6 +157,8 @@ def changed(kind: type, **fields: object) -> Message:
         changed(Hello, mark=bytes(256)),
         changed(Hello, proof=msgspec.structs.replace(PROOF, epoch=-1)),
         changed(Hello, proof=msgspec.structs.replace(PROOF, epoch=1 << 63)),
+        changed(Hello, proof=msgspec.structs.replace(PROOF, own=-1)),
+        changed(Hello, proof=msgspec.structs.replace(PROOF, own=1 << 63)),
         changed(Hello, proof=msgspec.structs.replace(PROOF, authority=bytes(33))),
         changed(Hello, proof=msgspec.structs.replace(PROOF, signature=bytes(63))),
         changed(Hello, crosses=(b"",) * 17),

@@ -39,7 +39,7 @@ GRANT = Grant(15_000, 600_000, 6_000, 3)
 CALLER = CallerInfo("root@socket", 3, CODE, "", "", "192.0.2.1", "r-1")
 RENEW = Renew(bytes(32), bytes(64))
 ROW = Row(CODE, ZoneCode(1), "east", b"entry", bytes(64), "ready", "alive", "enabled", "", 1_800_000_000_000)
-PROOF = EpochProof(3, bytes(range(32)), bytes(range(64)))
+PROOF = EpochProof(3, bytes(range(32)), bytes(range(64)), 2)
 USE = UseRow(int(RackCode(7)), "p1", "demo", 1, 2, 4096, 20)
 RACK = RackEntry(RackCode(7), "r1", "sim")
 

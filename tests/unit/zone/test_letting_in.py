@@ -109,7 +109,7 @@ def test_a_restored_parent_goes_by_no_key_that_was_listed_before(
 def test_what_a_restored_zone_may_not_do_it_says_with_the_way_out(house: Household) -> None:
     own = house.zone.own
     own.check_released("retire a zone")
-    house.run(own.raise_epoch("a test"))
+    house.run(own.raise_epoch("a test", own.row.epoch))
     with pytest.raises(Conflict, match="may not retire a zone before a person has looked.*banyan release"):
         own.check_released("retire a zone")
     house.run(own.release(Caller("ann@local", Role.ADMIN, own.code), [f"z{n}" for n in range(8)]))

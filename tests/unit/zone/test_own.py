@@ -45,7 +45,7 @@ def test_changes_that_meet_are_all_kept(house: Household) -> None:
     async def all_at_once() -> None:
         await asyncio.gather(
             own.learn_time(TimeBasis(3.0, BUILD_DATE)),
-            own.raise_epoch("a child has seen more"),
+            own.raise_epoch("a child has seen more", own.row.epoch),
             own.learn_time(TimeBasis(5.0, LATER)),
         )
 

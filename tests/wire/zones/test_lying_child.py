@@ -121,7 +121,7 @@ def test_a_child_that_has_seen_a_later_epoch_by_its_own_account(house: House) ->
 
     def proved(one: Stranger) -> int:
         now, held = Wall(CLOCK.wall()), house.authorities
-        return proved_epoch(one.proof, (), parent=house.code, child=one.code, authorities=held, now=now)
+        return proved_epoch(one.proof, (), parent=house.code, child=one.code, authorities=held, now=now).epoch
 
     first = asyncio.run(opened(mad))
     assert proved(mad) == first.grant.epoch == 2
@@ -133,7 +133,8 @@ def test_a_child_that_has_seen_a_later_epoch_by_its_own_account(house: House) ->
         mad.proof,
         msgspec.structs.replace(mad.proof, epoch=5_000),
         other.proof,
-        prove_epoch(Issuer(house.code, mad.seed), mad.code, 5_000),
+        msgspec.structs.replace(mad.proof, own=5_000),
+        prove_epoch(Issuer(house.code, mad.seed), mad.code, 5_000, 1),
     ]
     epoch = 5_000
     for claim in claims * 5:

@@ -40,16 +40,17 @@ from banyan.core.zone import ENROLMENT, Child, ChildState, Condition, EnrolEvent
 from banyan.health.suspicion import habit
 from banyan.trust.chain import ChildProof, check_expiry, standing, verify_child
 from banyan.trust.enrol import check_renewal
-from banyan.trust.epochs import prove_epoch, proved_epoch
+from banyan.trust.epochs import prove_epoch
 from banyan.trust.keys import fingerprint
 from banyan.trust.lineage import RefusedRow, sift_rows
-from banyan.trust.marks import EpochVerdict, MarkVerdict, judge_epoch, judge_marks
+from banyan.trust.marks import MarkVerdict, judge_marks
 from banyan.zone.announcing import Announcing
 from banyan.zone.firm import firm
 from banyan.zone.inbox import use_changes
 from banyan.zone.members import Members
 from banyan.zone.own import Own
 from banyan.zone.reconcile.admission import Admission
+from banyan.zone.reconcile.restores import Meeting, Restores
 from banyan.zone.roster import Live, Roster
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.tree import Tree
@@ -62,8 +63,6 @@ LEAVING = "leaving"
 # How often a child's own word may move its row, and its certificate be renewed: each is a commit. Seconds.
 CHANGE_GAP = 2.0
 RENEWAL_GAP = 30.0
-# A child's epoch rises by one with each session.
-MAX_SESSIONS = 1_000_000
 
 
 class Children:
@@ -94,6 +93,7 @@ class Children:
         self._ancestors = ancestors
         self._admission = admission
         self._announcing = Announcing(clock, members)
+        self._restores = Restores(own, store, clock, admission.refusals)
 
     # --- opening --------------------------------------------------------------------------------
 
@@ -126,11 +126,11 @@ class Children:
         renewed = None if hello.renew is None else check_renewal(hello.renew, hello.code, leaf)
         if renewed is not None and proof.expired and fingerprint(renewed) != proof.fingerprint:
             raise Refused("wrong-key", "an expired certificate is renewed for the same key only")
-        restored = await self._meet_epoch(hello, proof, session.peer)
+        met = await self._meet(hello, proof, session.peer)
 
         def work(unit: Unit) -> Child:
             row = standing(proof, hello.code, unit.children.get(hello.code))
-            row = self._open(unit, row, hello, session.peer, restored=restored, expired=proof.expired)
+            row = self._open(unit, row, hello, session.peer, met=met, expired=proof.expired)
             if renewed is not None:
                 until = Wall(now + self._settings.certificate_life)
                 row = replace(row, fingerprint=fingerprint(renewed), certificate_until=until)
@@ -161,68 +161,27 @@ class Children:
             certificate=b"" if renewed is None else self._admission.certify(child.code, renewed),
             ancestors=(self._own.code, *self._ancestors()),
             # By the CA that this wire showed: to a newer one, of which it has not heard, the child could lead nobody.
-            proof=prove_epoch(self._own.issuer_of(session.peer.local), child.code, grant.epoch),
+            proof=prove_epoch(self._own.issuer_of(session.peer.local), child.code, grant.epoch, self._own.row.epoch),
             shapes=self._announcing.hash,
         )
 
-    async def _meet_epoch(self, hello: Hello, shown: ChildProof, peer: Peer) -> bool:
-        """True if this zone is the restored one, so that the child's marks say nothing against the child.
-
-        A claim to have seen a later epoch than we hold is believed as far as we signed it; else it is noted, and
-        counts for nothing but the child's own next epoch. Only a child that stands is listened to.
-        """
+    async def _meet(self, hello: Hello, shown: ChildProof, peer: Peer) -> Meeting:
+        """What this hello tells of this zone itself. Only a child that stands is listened to."""
         live = self._roster.live.get(hello.code)
         if live is None:
-            return False
-        child = standing(shown, hello.code, live.child)
-        if judge_epoch(own=child.epoch, seen=hello.epoch) is EpochVerdict.OK:
-            return False
-        proved = proved_epoch(
-            hello.proof,
-            hello.crosses,
-            parent=self._own.code,
-            child=child.code,
-            authorities=[one.row for one in self._own.authorities],
-            now=self._own.wall(),
-        )
-        if hello.epoch > max(proved, child.epoch) + MAX_SESSIONS:
-            raise Refused(
-                "bad-epoch",
-                f"{child.name} says it has seen epoch {hello.epoch} where {child.epoch} is held; no zone opens "
-                f"{MAX_SESSIONS} sessions between two backups: its database is damaged, or it lies",
-            )
-        if judge_epoch(own=child.epoch, seen=proved) is EpochVerdict.OK:
-            await self._note_unproved(child, hello.epoch, peer)
-        elif self._own.row.restored_at is None:
-            await self._own.raise_epoch(
-                f"child {child.name} shows that this zone granted it epoch {proved}, where {child.epoch} is held: this "
-                "zone was restored from an earlier state. Join codes made before are refused for good, tokens until "
-                "they are affirmed; look, then `banyan release`"
-            )
-        # Who knows that it was restored holds old marks, and can blame nobody for newer ones.
-        return self._own.row.restored_at is not None
+            return Meeting.KNOWN
+        return await self._restores.meet(hello, standing(shown, hello.code, live.child), peer)
 
-    async def _note_unproved(self, child: Child, epoch: int, peer: Peer) -> None:
-        """A line within the budget for strangers: a child that lies in each hello must not fill the journal."""
-        if not self._admission.refusals.may_write(self._clock.now()):
-            return
-        text = (
-            f"{child.name} says it has seen epoch {epoch} where {child.epoch} is held, and shows no signature of this "
-            "zone for it: not believed. Its program may be older than this one, then look whether this zone was "
-            "restored from an earlier state; or it lies"
-        )
-        caller = Caller(f"zone:{child.name}", Role.VIEWER, self._own.code, address=peer.address)
-        event = self._own.event("epoch-unproved", child.name, text, caller, "refused", epoch=str(epoch))
-        await self._store.write("parent.epoch-unproved", lambda unit: self._own.write(unit, event))
-
-    def _open(self, unit: Unit, row: Child, hello: Hello, peer: Peer, *, restored: bool, expired: bool) -> Child:
+    def _open(self, unit: Unit, row: Child, hello: Hello, peer: Peer, *, met: Meeting, expired: bool) -> Child:
         """The row after this hello, with its journal lines."""
         caller = Caller(f"zone:{row.name}", Role.VIEWER, self._own.code, address=peer.address)
         before = row
+        # By the row of this unit: of two bodies of one zone that come at once, the second finds nothing behind it.
+        behind = met is not Meeting.KNOWN and hello.epoch > row.epoch
         row = replace(
             row, epoch=max(row.epoch, hello.epoch) + 1, state=ENROLMENT.after(row.state, EnrolEvent.CONNECTED)
         )
-        if restored or judge_marks(held=row.mark, last=hello.mark, new=hello.next_mark) is MarkVerdict.OK:
+        if behind or judge_marks(held=row.mark, last=hello.mark, new=hello.next_mark) is MarkVerdict.OK:
             row = replace(row, mark=hello.next_mark)
         elif not row.rolled_back:
             row = replace(row, rolled_back=True)
@@ -231,6 +190,13 @@ class Children:
                 f"It is read-only until `banyan zone accept {row.name}`"
             )
             self._own.write(unit, self._own.event("child-rolled-back", row.name, text, caller))
+        if behind and met is Meeting.LATE:
+            text = (
+                f"comes back from before a restore of this zone that was released: this zone granted it epoch "
+                f"{hello.epoch} then, where {before.epoch} is held; its marks are taken as they are"
+            )
+            facts = {"epoch": str(hello.epoch), "held": str(before.epoch)}
+            self._own.write(unit, self._own.event("child-caught-up", row.name, text, caller, **facts))
         if before.state is ChildState.JOINING:
             text = "both sides proved who they are"
             self._own.write(unit, self._own.event("child-registered", row.name, text, caller))

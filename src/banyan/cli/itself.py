@@ -15,6 +15,14 @@ from banyan.zone.views import PageView, RackView, ReleaseView, StatusView, Uplin
 authority = App(name="authority", help="The zone's own CA, which vouches for its children.")
 
 
+class Cut(msgspec.Struct, frozen=True):
+    """The answer of a dry run that would cut off so many zones below. `applied` is always false."""
+
+    applied: bool
+    action: str
+    children: int
+
+
 class Leaving(msgspec.Struct, frozen=True):
     """One thing that leaving concerns, and what becomes of it."""
 
@@ -80,11 +88,10 @@ def rotate(
     """Make a new CA, crossed with the old one, so that children go over by themselves. --leaked needs --apply."""
     with session(target) as s:
         if leaked and not apply:
-            found = s.client.get("/v1/status", StatusView)
-            s.screen.note(
-                f"would cut off {found.children.total} zones below, which must join again; "
-                "nothing is done yet: add --apply"
-            )
+            below = s.client.get("/v1/status", StatusView).children.total
+            if s.screen.json:
+                s.screen.one(Cut(False, "authority rotate --leaked", below))
+            s.screen.note(f"would cut off {below} zones below, which must join again; nothing is done yet: add --apply")
             return OK
         return _show(s, s.client.post("/v1/authority/rotate", {"leaked": leaked}, StatusView))
 

@@ -57,7 +57,7 @@ def build() -> App:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs one command line; the exit status."""
-    screen = Screen("--json" in arguments)
+    screen = Screen(_wants_json(arguments))
     try:
         status = build()(list(arguments), exit_on_error=False, print_error=False)
     except CycloptsError as error:
@@ -73,6 +73,12 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status if isinstance(status, int) else 0
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Also of a line that can not be read as it stands: who asked for JSON is told so in JSON."""
+    given = [word.partition("=") for word in arguments]
+    return any(word == "--json" and value not in ("false", "no", "0") for word, _, value in given)
 
 
 def _asked(arguments: Sequence[str]) -> str:

@@ -66,7 +66,9 @@ class Screen:
         print(printable_lines(text), file=self.out)
 
     def note(self, text: str) -> None:
-        """For people, beside the result."""
+        """For people, beside the result. With --json nothing: what a script must know is in the result, or an error."""
+        if self.json:
+            return
         print(printable_lines(text), file=self.err)
 
     def one(self, value: object) -> None:

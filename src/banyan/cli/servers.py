@@ -13,6 +13,7 @@ from banyan.cli.inventory import servers as noun
 from banyan.cli.output import Column, instant, number, pairs
 from banyan.cli.session import OK, Limit, Session, each, session
 from banyan.cli.target import HERE, Target
+from banyan.core.errors import BadInput
 from banyan.zone.views import LevelView, PlacementView, ServerDetail, ServersCreated, WhyView
 
 PLACED: tuple[Column[ServerDetail], ...] = (
@@ -39,7 +40,7 @@ LEVELS: tuple[Column[LevelView], ...] = (
     Column("WHAT IT SAYS", lambda one: one.text or _in_words(one)),
 )
 
-Ids = Annotated[tuple[str, ...], Parameter(help="Ids of servers.", negative="")]
+ServerIds = Annotated[str, Parameter(help="Ids, as `server placed` shows them.", metavar="ID")]
 ServerId = Annotated[str, Parameter(help="The id of a server.")]
 
 
@@ -120,8 +121,10 @@ def show(id: ServerId, *, target: Target = HERE) -> int:
         return OK
 
 
-def delete(ids: Ids, *, target: Target = HERE) -> int:
+def delete(*ids: ServerIds, target: Target = HERE) -> int:
     """Delete servers that Banyan made. It is stored when this returns; they go after that."""
+    if not ids:
+        raise BadInput("bad-option", "name at least one, as `server placed` shows it")
     with session(target) as s:
         done, status = each(s, ids, lambda id: _delete(s, id))
         if s.screen.json:

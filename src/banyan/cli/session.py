@@ -16,11 +16,11 @@ from banyan.cli.client import Client, connect
 from banyan.cli.output import Column, Screen
 from banyan.cli.target import Target
 from banyan.cli.values import default_folder
-from banyan.core.errors import BadInput, BanyanError
+from banyan.core.errors import BadInput, BanyanError, Unreachable
 
 T = TypeVar("T")
 
-OK, USAGE, NOT_FOUND, PARTIAL = 0, 2, 4, 6
+OK, PARTIAL = 0, 6
 
 Limit = Annotated[int | None, Parameter(help="At most so many (default: all).", metavar="N")]
 Under = Annotated[
@@ -60,12 +60,12 @@ class Session:
         return self.end()
 
     def end(self) -> int:
-        """OK, or PARTIAL with a note that names what could not be asked."""
+        """OK, or PARTIAL with an error that names what could not be asked."""
         absent = self.client.absent
         if not absent:
             return OK
         named = ", ".join(absent[:20]) + (f" and {len(absent) - 20} more" if len(absent) > 20 else "")
-        self.screen.note(f"banyan: not complete: {len(absent)} could not be asked: {named}")
+        self.screen.error(Unreachable("partial", f"not complete: {len(absent)} could not be asked: {named}"))
         return PARTIAL
 
 

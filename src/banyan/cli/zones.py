@@ -17,7 +17,6 @@ from banyan.cli.client import Query, segment
 from banyan.cli.codes import Out, make_code
 from banyan.cli.output import Column, instant, number, pairs, share, words
 from banyan.cli.session import (
-    NOT_FOUND,
     OK,
     Apply,
     LabelFilter,
@@ -30,7 +29,7 @@ from banyan.cli.session import (
 )
 from banyan.cli.target import HERE, Target
 from banyan.cli.tree import draw
-from banyan.core.errors import BadInput
+from banyan.core.errors import BadInput, NotFound
 from banyan.zone.views import StatusView, ZoneView
 
 app = App(name="zone", help="Zones below: list, show, disable, ban, retire, …")
@@ -260,12 +259,10 @@ def _say(
             query: Query = {"under": under, "health": health, "label": label}
             names = tuple(z.path for z in s.client.pages("/v1/zones", ZoneView, None, query))
             if not names:
-                s.screen.note("no zone matches; nothing is done")
-                return NOT_FOUND
-            if s.client.absent:
-                s.screen.note("some zones could not be asked; the choice may lack their children")
+                s.end()
+                raise NotFound("no-match", "no zone matches; nothing is done")
         if dry:
-            return _plan(s, action, names)
+            return _plan(s, action, names) or s.end()
         done, status = each(
             s, names, lambda name: s.client.post(f"/v1/zones/{segment(name)}/actions/{action}", body, ZoneView)
         )

@@ -64,7 +64,7 @@ def test_retire_is_always_a_dry_run_until_apply(zone: Zone) -> None:
 
 def test_an_empty_choice_means_nothing(zone: Zone) -> None:
     result = zone.say("zone", "disable", "--health", "suspect", "--apply")
-    assert (result.status, result.err) == (4, "no zone matches; nothing is done\n")
+    assert (result.status, result.err) == (4, "banyan: no zone matches; nothing is done [no-match]\n")
     assert zone.say("zone", "disable", "--apply").status == 2
     assert zone.say("zone", "disable", "lab1", "--health", "lost", "--apply").status == 2
     assert zone.say("zone", "ban").status == 2

@@ -1,7 +1,7 @@
 # The house's commands. Each sets up its own virtual environment (.venv); PYTHON=python3.12 chooses the interpreter.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-live test-teeth test-tempest bench docs clean venv venv-test
+.PHONY: help demo test check lint test-live test-teeth test-tempest bench docs clean venv venv-test
 
 PY := .venv/bin/python
 # Fast kinds first, so that a broken rule is red before a slow test has begun. `live` has a target of its own.
@@ -9,6 +9,9 @@ KINDS := arch unit property contract scenario api wire
 TESTS := $(wildcard $(addprefix tests/,$(KINDS)))
 FAST := $(wildcard tests/arch tests/unit tests/property)
 PYTHON_FILES := src tests dev $(wildcard bench)
+# Files of tests are shared out to two processes: what waits for sockets runs beside what calculates. JOBS=0 is one, in order.
+JOBS ?= 2
+SIDE_BY_SIDE = -n $(JOBS) --dist loadfile
 T ?=
 
 help: ## these targets
@@ -24,14 +27,16 @@ demo: venv ## a top, two zones, a third below; usage live until Ctrl-C (ONCE=1: 
 	@$(PY) dev/demo.py $(if $(filter 1 yes true,$(ONCE)),--once)
 
 test: venv-test ## all tests that need nothing outside this machine (T='-k name' for some)
-	@. dev/postgresql.sh && $(PY) -m pytest $(TESTS) $(T)
+	@. dev/postgresql.sh && $(PY) -m pytest $(SIDE_BY_SIDE) $(TESTS) $(T)
 
-check: venv-test ## what CI runs first: lint, format, types, import contracts, arch and unit tests
+check: lint ## before each commit: lint, and the tests of arch, unit and property
+	@$(PY) -m pytest $(SIDE_BY_SIDE) $(FAST)
+
+lint: venv-test ## what CI runs first: lint, format, types, import contracts
 	@.venv/bin/ruff check $(PYTHON_FILES)
 	@.venv/bin/ruff format --check --quiet $(PYTHON_FILES)
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-cache
-	@$(PY) -m pytest $(FAST)
 
 test-live: venv-test ## joins two real OpenStack clouds and compares the totals (BANYAN_LIVE_CLOUDS=a,b for your own)
 	@$(PY) -m pytest tests/live $(T)

@@ -1,15 +1,17 @@
 """The children that a zone has: their rows, and what memory holds beside each row.
 
 A child's row is changed through `change`, or by the caller inside `lock(code)` with `took` after the commit, so
-that memory follows the store in the order of its commits; tree, members and streams follow memory. Decides
+that memory follows the store in the order of its commits; tree, members and streams follow memory. A zone's place
+is reserved while the row that takes it is being stored, so that no two are judged against one free place. Decides
 nothing: sessions are in reconcile/children.py, verdicts in reconcile/health.py, a person's word in commands/zones.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -54,7 +56,7 @@ class Live:
     word last moved its row. `renewed`: when its certificate was last renewed in a session. `since`: when its
     certificate was last looked at or made. `told`: our path and ancestors as its session was told. `shapes`: the hash
     of the announced shapes that it holds, empty if it takes none. `below`: when the zones below it that it reports as
-    alive were last heard, as in core.messages.Beat.
+    alive were last heard, as in core.messages.Beat. `receiving` is held while a report of it is judged and stored.
     """
 
     child: Child
@@ -77,6 +79,7 @@ class Live:
     told: tuple[str, tuple[ZoneCode, ...]] | None = None
     shapes: bytes = b""
     below: int = -1
+    receiving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,8 @@ class Roster:
         self._streams = streams
         self._locks: dict[ZoneCode, asyncio.Lock] = {}
         self._refused: dict[ZoneCode, set[ZoneCode]] = {}
+        # Zones whose place is taken by what is being stored now: by which child, and in how many units.
+        self._reserved: dict[ZoneCode, tuple[ZoneCode, int]] = {}
         self._fresh: list[ZoneCode] = []
         self._oldest: tuple[Mono, int] | None = None
 
@@ -150,13 +155,19 @@ class Roster:
     async def change(
         self, code: ZoneCode, name: str, new: Callable[[Child], Child], event: Event | None = None
     ) -> Child:
-        """Changes one child's row by `new`, with a journal line, then memory. Raises NotFound("no-zone")."""
+        """Changes one child's row by `new`, with a journal line, then memory. Raises NotFound("no-zone").
+
+        `new` judges by the row that it is given: what memory said before may be over by now. Where it gives that row
+        back nothing is to be changed, and nothing is written.
+        """
 
         def work(unit: Unit) -> Child:
             row = unit.children.get(code)
-            if row is None:
+            if row is None or row.state is ChildState.RETIRED:
                 raise NotFound("no-zone", f"there is no child zone {code_text(code)} here")
             changed = new(row)
+            if changed is row:
+                return row
             unit.children.put(changed)
             if event is not None:
                 self._own.write(unit, event)
@@ -210,7 +221,42 @@ class Roster:
         """Our own whole path, as children are told it."""
         return self._tree.path
 
+    # --- places -----------------------------------------------------------------------------------
+
+    def carrier(self, code: ZoneCode) -> ZoneCode | None:
+        """The child through which a zone is reached, or will be once what is being stored is; None if by none."""
+        node = self._tree.get(code)
+        if node is not None:
+            return node.via
+        held = self._reserved.get(code)
+        return None if held is None else held[0]
+
+    @contextmanager
+    def reserved(self, carrier: ZoneCode, codes: Iterable[ZoneCode]) -> Iterator[None]:
+        """Keeps free places for zones that were judged just now, without an await since, until they are in the tree.
+
+        A place that nobody took in the end is free for whoever was refused because of it.
+        """
+        mine = [code for code in codes if code not in self._tree and self.carrier(code) in (None, carrier)]
+        for code in mine:
+            self._reserved[code] = carrier, self._reserved.get(code, (carrier, 0))[1] + 1
+        try:
+            yield
+        finally:
+            for code in mine:
+                count = self._reserved[code][1] - 1
+                if count:
+                    self._reserved[code] = carrier, count
+                else:
+                    del self._reserved[code]
+            self._free([code for code in mine if self.carrier(code) is None])
+
     # --- what it reported -------------------------------------------------------------------------
+
+    def holds(self, live: Live, inbox: Inbox) -> bool:
+        """Whether what was judged by that inbox before a commit still counts after it: the child was not retired
+        meanwhile, nor told to start over."""
+        return self.live.get(live.child.code) is live and live.inbox is inbox
 
     def held(self, code: ZoneCode) -> set[ZoneCode]:
         """Codes of the zones reported through this child, itself included once it reported itself."""

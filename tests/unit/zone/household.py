@@ -28,6 +28,7 @@ from banyan.core.messages import (
     Generations,
     Hello,
     HelloAck,
+    Renew,
     Renewed,
     Report,
 )
@@ -215,8 +216,11 @@ class Kid:
 
     def renew(self) -> Renewed:
         assert self.wire is not None
-        word = sign_renewal(self.seed, self.code, self.wire.peer.certificate or b"")
-        return self.house.run(self.house.zone.children.renew(self.wire, word))
+        return self.house.run(self.house.zone.children.renew(self.wire, self.renewal()))
+
+    def renewal(self) -> Renew:
+        assert self.wire is not None
+        return sign_renewal(self.seed, self.code, self.wire.peer.certificate or b"")
 
     # --- what it reports --------------------------------------------------------------------------
 

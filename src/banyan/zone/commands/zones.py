@@ -88,6 +88,9 @@ class ZoneWords:
         reason = arguments.get("reason", "")
 
         def new(row: Child) -> Child:
+            if event is AdminEvent.ENABLE and row.quarantined:
+                # It may have come into quarantine since: a new key took its place.
+                self._check_may_let_in(caller, row)
             admin = ADMINISTRATION.after(row.admin, event)
             kept = reason if admin is not Admin.ENABLED else ""
             row = replace(row, admin=admin, admin_reason=kept, admin_by=caller.subject, maintenance_until=until)

@@ -6,8 +6,7 @@ trust/enrol.py inside the unit that writes it. Sessions of those who are childre
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from banyan.core.errors import BanyanError, Refused
@@ -22,6 +21,7 @@ from banyan.trust.attest import Context, verify
 from banyan.trust.authority import issue_child
 from banyan.trust.chain import time_proof
 from banyan.trust.enrol import Admit, Neighbours, Request, Standing, check_request, decide
+from banyan.trust.lineage import RefusedRow
 from banyan.trust.rotation import bundle
 from banyan.trust.session import Session
 from banyan.zone.firm import firm
@@ -56,7 +56,6 @@ class Admission:
         self._roster = roster
         self._tree = tree
         self._ancestors = ancestors
-        self._enrolling = asyncio.Lock()
 
     async def welcome(self, greet: Greet, peer: Peer) -> Welcome:
         leaf = peer.local or self.server_certificate
@@ -93,15 +92,12 @@ class Admission:
     async def _admit(self, session: Session, ask: Enrol, peer: Peer) -> Child:
         request = check_request(session, ask)
         now = self._own.wall()
-        epoch, restored = self._own.row.epoch, self._own.row.restored_at is not None
-        above = (self._own.code, *self._ancestors())
-        carrier = self._tree.get(request.code)
-        through = () if carrier is None or carrier.via == request.code else (self._tree.path_of(carrier.via),)
         caller = Caller(f"zone:{request.name}", Role.VIEWER, self._own.code, address=peer.address)
 
-        def work(unit: Unit) -> tuple[Child, Standing]:
+        def judge(unit: Unit, above: Collection[ZoneCode], through: Sequence[str]) -> Admit:
             context = Context(session, request.public_key, unit.codes, unit.known_keys)
             verified = verify(request.evidence, context)
+            own = unit.self_.get() or self._own.row
             here = Neighbours(
                 unit.children.by_name(request.name),
                 unit.children.banned(request.fingerprint) or unit.children.by_fingerprint(request.fingerprint),
@@ -109,9 +105,21 @@ class Admission:
                 above,
                 through,
             )
-            admit = decide(verified, request, unit.rules.all(), here, now=now, epoch=epoch)
-            if restored and admit.standing is not Standing.AGAIN:
+            admit = decide(verified, request, unit.rules.all(), here, now=now, epoch=own.epoch)
+            if own.restored_at is not None and admit.standing is not Standing.AGAIN:
                 check_restored(admit, self._own.name)
+            return admit
+
+        # Whoever would be refused reserves no place, and costs no commit.
+        above, through = self._place_of(request.code)
+        await self._store.read(lambda unit: judge(unit, above, through))
+
+        # Names, keys and codes are judged by the rows in the unit that takes them, one unit after the other; places in
+        # the tree are memory's, and reserved. So the commits of many strangers go together.
+        above, through = self._place_of(request.code)
+
+        def work(unit: Unit) -> tuple[Child, Standing]:
+            admit = judge(unit, above, through)
             if admit.use is not None and not unit.codes.use(admit.use, request.fingerprint, now):
                 raise Refused(
                     "code-used",
@@ -127,18 +135,23 @@ class Admission:
             self._own.write(unit, self._own.event(kind, child.name, text, caller, **_facts(child, admit)))
             return child, admit.standing
 
-        # One at a time: names and keys are unique over all children, so no single child's lock would do.
-        async with self._enrolling:
+        with self._roster.reserved(request.code, (request.code,)):
             child, stands = await self._store.write("parent.admitted", work)
             async with self._roster.lock(child.code):
                 # Read again: a person's word may have come between the commit and this lock.
                 newest = await self._store.read(lambda unit: unit.children.get(child.code))
                 child = child if newest is None else newest
                 live = self._roster.took(child)
-            if stands is Standing.REPLACES:
+            if stands is Standing.REPLACES and self._roster.live.get(child.code) is live:
                 self._roster.forget_reports(live)
         await self._roster.cut(child.code, "replaced", "the zone enrolled anew", 0.0)
         return child
+
+    def _place_of(self, code: ZoneCode) -> tuple[tuple[ZoneCode, ...], tuple[str, ...]]:
+        """The zones above, ourselves included, and the child through which a zone is reached, if by one."""
+        via = self._roster.carrier(code)
+        through = () if via is None or via == code else (self._tree.path_of(via),)
+        return (self._own.code, *self._ancestors()), through
 
     def certify(self, code: ZoneCode, public: bytes) -> bytes:
         return issue_child(
@@ -165,6 +178,20 @@ class Admission:
         caller = Caller("stranger", Role.VIEWER, self._own.code, address=peer.address)
         event = self._own.event(kind, shown, error.text, caller, "refused", code=error.code)
         await self._store.write("parent.refused", lambda unit: self._own.write(unit, event))
+
+    async def note_rows(self, carrier: str, refused: Sequence[RefusedRow]) -> None:
+        """Zones below a child that may not be there leave a journal line each, within the same budget."""
+        now = self._clock.now()
+        caller = Caller(f"zone:{carrier}", Role.VIEWER, self._own.code)
+        events = [
+            self._own.event(
+                "lineage-refused", one.row.name[:63], one.error.text, caller, "refused", code=one.error.code
+            )
+            for one in refused
+            if self.refusals.may_write(now)
+        ]
+        if events:
+            await self._store.write("parent.lineage-refused", lambda unit: self._own.write_all(unit, events))
 
 
 _ADMITTED = {

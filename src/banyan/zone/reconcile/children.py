@@ -36,13 +36,13 @@ from banyan.core.ports import Clock, Ids, ParentSession, Peer, Store
 from banyan.core.records import Unit
 from banyan.core.text import shown
 from banyan.core.time import Terms, Wall, iso
-from banyan.core.zone import ENROLMENT, Child, ChildState, Condition, EnrolEvent, Health
+from banyan.core.zone import ENROLMENT, Admin, Child, ChildState, Condition, EnrolEvent, Health
 from banyan.health.suspicion import habit
 from banyan.trust.chain import ChildProof, check_expiry, standing, verify_child
 from banyan.trust.enrol import check_renewal
 from banyan.trust.epochs import prove_epoch
 from banyan.trust.keys import fingerprint
-from banyan.trust.lineage import RefusedRow, sift_rows
+from banyan.trust.lineage import sift_rows
 from banyan.trust.marks import MarkVerdict, judge_marks
 from banyan.zone.announcing import Announcing
 from banyan.zone.firm import firm
@@ -244,7 +244,7 @@ class Children:
                 )
             await self._left(live)
             raise Refused("left", "this zone left by its own word; to join again it needs a new data folder and a code")
-        resend = await firm(self._receive(live, report))
+        resend = await firm(self._receive(live, session, report))
         live.condition, live.said = _condition(report.condition), shown(report.reason, 500)
         await self._heard(live)
         await self._progress(live, report)
@@ -278,6 +278,9 @@ class Children:
         until = Wall(self._own.wall() + self._settings.certificate_life)
 
         def renewed(child: Child) -> Child:
+            if child.admin is Admin.BANNED:
+                # The ban holds the key that it met.
+                raise Refused("banned", f"{child.name} was banned during its session")
             return replace(child, fingerprint=fingerprint(public), certificate_until=until)
 
         await self._roster.change(session.code, "parent.renewed", renewed)
@@ -291,8 +294,15 @@ class Children:
 
     # --- what is reported -----------------------------------------------------------------------
 
-    async def _receive(self, live: Live, report: Report) -> bool:
+    async def _receive(self, live: Live, session: ParentSession, report: Report) -> bool:
         """Takes the parts of a report; True if one did not fit what is held, and must be sent whole."""
+        # A report of a session that was replaced may still be in the store: it ends before the next is judged.
+        async with live.receiving:
+            if self._roster.live.get(session.code) is not live or live.session is not session:
+                raise Refused("replaced", "a newer session of this zone took the place of this one", transient=True)
+            return await self._take(live, report)
+
+    async def _take(self, live: Live, report: Report) -> bool:
         code, inbox = live.child.code, live.inbox
         resend = False
         if report.digest is not None:
@@ -322,7 +332,7 @@ class Children:
                     unit.streams.put_generations(code, unit.streams.generations(code)[0], stored)
 
                 await self._store.write("parent.ledger", keep)
-                if live.inbox is not inbox:
+                if not self._roster.holds(live, inbox):
                     return True
                 inbox.accept_ledger(uses)
                 self._roster.keep_uses(live, use_changes(uses))
@@ -339,7 +349,7 @@ class Children:
             own=self._own.code,
             ancestors=self._ancestors(),
             held=self._roster.known_row,
-            via=lambda zone: None if (node := self._tree.get(zone)) is None else node.via,
+            via=self._roster.carrier,
             path=self._tree.path_of,
             now=self._own.wall(),
         )
@@ -351,38 +361,17 @@ class Children:
             unit.lineage.delete(code, step.drop)
             unit.streams.put_generations(code, step.stored, unit.streams.generations(code)[1])
 
-        await self._store.write("parent.lineage", keep)
-        if live.inbox is not inbox:
-            # It was told meanwhile to start over; what is stored is replaced by the whole that comes.
-            return False
-        inbox.accept_lineage(step)
-        self._roster.keep_rows(live, kept, step.drop)
+        # Before the commit: the place of one that was refused may become free during it.
         self._roster.keep_refused(code, [one.row.code for one in sifted.refused])
-        await self._note_rows(live, sifted.refused)
+        with self._roster.reserved(code, [row.code for row in kept]):
+            await self._store.write("parent.lineage", keep)
+            if not self._roster.holds(live, inbox):
+                # It was told meanwhile to start over; what is stored is replaced by the whole that comes.
+                return False
+            inbox.accept_lineage(step)
+            self._roster.keep_rows(live, kept, step.drop)
+        await self._admission.note_rows(live.child.name, sifted.refused)
         return True
-
-    async def _note_rows(self, live: Live, refused: tuple[RefusedRow, ...]) -> None:
-        """Zones below a child that may not be there leave a journal line each, within the budget for strangers."""
-        now = self._clock.now()
-        events = [
-            self._own.event(
-                "lineage-refused",
-                one.row.name[:63],
-                one.error.text,
-                Caller(f"zone:{live.child.name}", Role.VIEWER, self._own.code),
-                "refused",
-                code=one.error.code,
-            )
-            for one in refused
-            if self._admission.refusals.may_write(now)
-        ]
-
-        def note(unit: Unit) -> None:
-            for event in events:
-                self._own.write(unit, event)
-
-        if events:
-            await self._store.write("parent.lineage-refused", note)
 
     async def _progress(self, live: Live, report: Report) -> None:
         """Moves the enrolment on, one durable step after another, as far as the report allows."""

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+from banyan.core.errors import NotFound
 from banyan.core.ids import ZoneCode
 from banyan.core.ports import Clock
 from banyan.core.time import Mono, Wall, iso
@@ -66,7 +67,8 @@ class HealthWatch:
         lives = [live for code in codes if (live := self._roster.live.get(code)) is not None]
         outcomes = await asyncio.gather(*(self._look(live, now) for live in lives), return_exceptions=True)
         for outcome in outcomes:
-            if isinstance(outcome, BaseException):
+            # One that was retired while it waited for its turn has no verdict any more.
+            if isinstance(outcome, BaseException) and not isinstance(outcome, NotFound):
                 raise outcome
 
     async def _look(self, live: Live, now: Mono) -> None:
@@ -74,7 +76,7 @@ class HealthWatch:
         # A restored zone does not know what was decided since: it gives nobody work again by itself.
         if maintenance_is_over(child, self._own.wall()) and self._own.row.restored_at is None:
             line = self._own.event("child-enabled", child.name, "its maintenance is over")
-            await self._roster.change(child.code, "parent.maintenance-over", _enabled, line)
+            await self._roster.change(child.code, "parent.maintenance-over", self._enabled, line)
         verdict = self._judge.judge(Heard(live.granted, live.terms, live.late), now)
         # A lost child is judged again when it is heard: then `granted` moves. Looking now and then costs nothing.
         self._watch.put(child.code, verdict.until or Mono(now + live.terms.lease))
@@ -93,19 +95,21 @@ class HealthWatch:
         # Nobody is surprised by the silence of a zone that was sent away, or that is expected to be absent.
         absent = child.admin in (Admin.MAINTENANCE, Admin.BANNED)
         reason = f"{seen}; its session {ends}" + (f"; it is {child.admin}" if absent else "")
+        judged = live.granted
 
         def changed(row: Child) -> Child:
+            if live.granted != judged:
+                return row  # it was heard while this waited for its turn
             return replace(row, health=health, health_reason=reason, heard_at=last)
 
         event = None if absent else self._own.event(f"child-{health}", child.name, reason)
         await self._roster.change(child.code, f"parent.{health}", changed, event)
 
+    def _enabled(self, child: Child) -> Child:
+        if not maintenance_is_over(child, self._own.wall()):
+            return child  # a person said something else meanwhile
+        return replace(child, admin=Admin.ENABLED, admin_reason="", admin_by="system", maintenance_until=None)
+
 
 def maintenance_is_over(child: Child, now: Wall) -> bool:
     return child.admin is Admin.MAINTENANCE and child.maintenance_until is not None and now >= child.maintenance_until
-
-
-def _enabled(child: Child) -> Child:
-    if child.admin is not Admin.MAINTENANCE:
-        return child
-    return replace(child, admin=Admin.ENABLED, admin_reason="", admin_by="system", maintenance_until=None)

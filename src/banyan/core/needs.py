@@ -16,6 +16,7 @@ from banyan.core.order import FlavorSnapshot
 from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU
 
 _CLASSES = {"VCPU": VCPU, "MEMORY_MB": MEMORY_MIB, "DISK_GB": DISK_GIB}
+_NAMES: dict[str, str] = {ours: theirs for theirs, ours in _CLASSES.items()}
 _CLASS = re.compile(r"[A-Z0-9_]{1,255}\Z")
 _TRAIT = re.compile(r"[A-Z0-9_]{1,255}\Z")
 MAX_AMOUNT = 2_147_483_647
@@ -64,7 +65,16 @@ def demand(value: str, key: str) -> str:
 def resource_class(name: str, key: str) -> str:
     if not _CLASS.match(name):
         raise bad(key, "a resource class is of upper-case letters, digits and _")
+    return our_class(name)
+
+
+def our_class(name: str) -> str:
     return _CLASSES.get(name, name.lower())
+
+
+def class_name(name: str) -> str:
+    """The other way: a class of ours as placement writes it."""
+    return _NAMES.get(name, name.upper())
 
 
 def amount(value: str, key: str) -> int:

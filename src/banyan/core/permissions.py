@@ -166,9 +166,17 @@ _COMPUTE: tuple[tuple[tuple[Rule, ...], str], ...] = (
 )  # fmt: skip
 
 
+# Of hosts, and of servers of any project: read only.
+_PLACEMENT: tuple[tuple[tuple[Rule, ...], str], ...] = (
+    ((ADMIN,), "allocations"),
+    ((ADMIN, SYSTEM_READER), "resource_providers allocation_candidates resource_classes traits"),
+    ((ADMIN, PROJECT_READER), "usages"),
+)
+
+
 def _table() -> Mapping[str, tuple[Rule, ...]]:
     found: dict[str, tuple[Rule, ...]] = {}
-    for service, lines in (("identity", _IDENTITY), ("compute", _COMPUTE)):
+    for service, lines in (("identity", _IDENTITY), ("compute", _COMPUTE), ("placement", _PLACEMENT)):
         for rules, actions in lines:
             for word in actions.split():
                 action = f"{service}:{word}"

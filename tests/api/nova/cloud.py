@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from banyan.api import nova
+from banyan.api import nova, placement
 from banyan.api.app import Api
 from banyan.api.openstack.call import Surfaces
 from banyan.api.openstack.serve import Face
@@ -115,7 +115,7 @@ async def lit(limits: Limits = DEFAULTS) -> Cloud:
     await compute.load()
     api = make(FakeSurface())
     gate = Gate(own.code)
-    api.offer([nova.SERVICE], gate, Surfaces(compute=compute), Face())
+    api.offer([nova.SERVICE, placement.SERVICE], gate, Surfaces(compute=compute), Face())
     return Cloud(api, compute, servers, images, networks, inventory, store, gate)
 
 

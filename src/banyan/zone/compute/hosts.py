@@ -18,6 +18,7 @@ from banyan.core.errors import NotFound
 from banyan.core.identity import Caller
 from banyan.core.permissions import may, require
 from banyan.core.principal import Principal
+from banyan.core.server import Server
 from banyan.core.time import Mono
 from banyan.zone.compute.desk import MAX_LIST, Desk
 from banyan.zone.views import HostView, PageView, UsageView
@@ -99,6 +100,13 @@ class Hosts:
         """The first host of exactly that name. The caller was authorised for what it asks this for."""
         async for host in self._all(who, {"name": _literal(name)}):
             return host
+        return None
+
+    async def of_server(self, who: Principal, server: Server) -> HostView | None:
+        """Where a server lies; None if its host was not found, or its zone could not be asked."""
+        async for host in self._all(who, {"name": _literal(server.host_name)} if server.host_name else {}):
+            if host.id == server.host:
+                return host
         return None
 
     async def all(self, who: Principal, most: int = MAX_SHOWN) -> Sequence[HostView]:

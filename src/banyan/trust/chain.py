@@ -43,6 +43,7 @@ LATEST_MS = 253_402_300_799_000  # the end of year 9999, the last instant that X
 class ParentProof:
     """Who the parent is, and what time it is. `pin`: the pinned CA; `path`: CA certificates from the present CA's
     to the pin, the cross certificates between (empty when the pin is the present CA). `basis`: time as corrected.
+    `until`: when the certificate that was shown is over, or its CA's.
     """
 
     code: ZoneCode
@@ -52,6 +53,7 @@ class ParentProof:
     path: tuple[bytes, ...]
     now: Wall
     basis: TimeBasis
+    until: Wall
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ def verify_parent(
         path=tuple(cross.der for cross in path),
         now=now,
         basis=learned,
+        until=min(certificate.not_after, ca.not_after),
     )
 
 
@@ -347,23 +350,29 @@ def check_expiry(proof: ChildProof, now: Wall, *, renewing: bool) -> None:
         )
 
 
+def check_claimed(proof: ChildProof, claimed: ZoneCode) -> None:
+    """Raises Refused("wrong-zone") unless the zone that a hello names is the one of the certificate."""
+    if proof.code != claimed:
+        raise Refused(
+            "wrong-zone",
+            f"the hello is from zone {_code(claimed)}, but the certificate is that of zone {_code(proof.code)}",
+        )
+
+
 def standing(proof: ChildProof, claimed: ZoneCode, child: Child | None) -> Child:
     """The row of the child that `proof` stands for; `claimed`: the code in its hello, `child`: the row of that.
 
     Raises Refused: wrong-zone (a sibling's certificate, or the right CA for another zone), no-child, retired, banned,
     wrong-key (replaced by another machine).
     """
-    if proof.code != claimed or (child is not None and child.code != claimed):
-        raise Refused(
-            "wrong-zone",
-            f"the hello is from zone {_code(claimed)}, but the certificate is that of zone {_code(proof.code)}",
-        )
+    check_claimed(proof, claimed)
     if child is None:
         raise Refused(
             "no-child",
             f"zone {_code(claimed)} is not listed here: this parent may have been restored from before it joined; "
             f"{_AGAIN}",
         )
+    check_claimed(proof, child.code)
     if child.state is ChildState.RETIRED:
         raise Refused(
             "retired",

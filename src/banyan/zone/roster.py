@@ -53,8 +53,8 @@ class Live:
     and `terms`: when we last acknowledged it, and what was granted then. `entry`, `signature`: its lineage entry
     as it signed it, and its signature with our vouching. `unwritten`: its digest is newer than the one in the
     store. `again`: its lineage is to be sent anew. `said`: its own reason for its condition. `changed`: when its
-    word last moved its row. `renewed`: when its certificate was last renewed in a session. `since`: when its
-    certificate was last looked at or made. `told`: our path and ancestors as its session was told. `shapes`: the hash
+    word last moved its row. `renewed`: when its certificate was last renewed in a session. `until`: when the
+    certificate of its session is over. `told`: our path and ancestors as its session was told. `shapes`: the hash
     of the announced shapes that it holds, empty if it takes none. `below`: when the zones below it that it reports as
     alive were last heard, as in core.messages.Beat. `receiving` is held while a report of it is judged and stored.
     """
@@ -75,7 +75,7 @@ class Live:
     said: str = ""
     changed: Mono | None = None
     renewed: Mono | None = None
-    since: Mono | None = None
+    until: Mono = Mono(0.0)
     told: tuple[str, tuple[ZoneCode, ...]] | None = None
     shapes: bytes = b""
     below: int = -1

@@ -35,10 +35,10 @@ from banyan.core.messages import (
 from banyan.core.ports import Clock, Ids, ParentSession, Peer, Store
 from banyan.core.records import Unit
 from banyan.core.text import shown
-from banyan.core.time import Terms, Wall, iso
+from banyan.core.time import Mono, Terms, Wall, iso
 from banyan.core.zone import ENROLMENT, Admin, Child, ChildState, Condition, EnrolEvent, Health
 from banyan.health.suspicion import habit
-from banyan.trust.chain import ChildProof, check_expiry, standing, verify_child
+from banyan.trust.chain import ChildProof, check_claimed, check_expiry, standing, verify_child
 from banyan.trust.enrol import check_renewal
 from banyan.trust.epochs import prove_epoch
 from banyan.trust.keys import fingerprint
@@ -115,11 +115,13 @@ class Children:
 
     async def _open_session(self, hello: Hello, session: ParentSession) -> HelloAck:
         """Certificate, row, marks, epoch; a new certificate when asked. All in one unit."""
-        now = self._own.wall()
+        began, now = self._clock.now(), self._own.wall()
         leaf = session.peer.certificate
         if leaf is None:
             raise Refused("no-certificate", "a session needs the certificate that this zone gave; enrol first")
         proof = verify_child(leaf, [one.row for one in self._own.authorities], now)
+        # First of all: what is remembered, or waited for, by a code is so by one that this zone gave.
+        check_claimed(proof, hello.code)
         check_expiry(proof, now, renewing=hello.renew is not None)
         if hello.code in self._ancestors():
             raise Refused("loop", f"zone {code_text(hello.code)} lies above this one; it cannot be its child as well")
@@ -127,6 +129,9 @@ class Children:
         if renewed is not None and proof.expired and fingerprint(renewed) != proof.fingerprint:
             raise Refused("wrong-key", "an expired certificate is renewed for the same key only")
         met = await self._meet(hello, proof, session.peer)
+        life = self._settings.certificate_life
+        if renewed is None:
+            life = min(life, proof.not_after - now)
 
         def work(unit: Unit) -> Child:
             row = standing(proof, hello.code, unit.children.get(hello.code))
@@ -142,7 +147,7 @@ class Children:
             async with self._roster.lock(hello.code):
                 live = self._roster.took(await self._store.write("parent.connected", work))
                 live.session = session
-                live.since = self._clock.now()
+                live.until = Mono(began + life)
                 live.told = (self._tree.path, self._ancestors())
                 # Which shapes it holds its first report says.
                 live.shapes = b""
@@ -214,14 +219,7 @@ class Children:
     # --- in a session ---------------------------------------------------------------------------
 
     async def reported(self, session: ParentSession, report: Report | Beat) -> Ack | BeatAck:
-        live = self._roster.live.get(session.code)
-        if live is None or live.session is not session:
-            raise Refused("replaced", "a newer session of this zone took the place of this one", transient=True)
-        # By boot time: a step of our own wall clock is no reason to send everybody away.
-        if live.since is not None and self._clock.now() > live.since + self._settings.certificate_life:
-            raise Refused(
-                "certificate-expired", f"the certificate of {live.child.name} ended during its session", transient=True
-            )
+        live = self._in_session(session)
         live.heard = self._clock.now()
         live.late = habit(live.late, live.granted, live.terms, live.heard)
         if isinstance(report, Beat):
@@ -254,6 +252,18 @@ class Children:
         grant, _ = self._grant(live)
         return Ack(report.seq, grant, live.inbox.known, resend, self._announcing.due(live))
 
+    def _in_session(self, session: ParentSession) -> Live:
+        """The child that speaks. Raises Refused("replaced", "certificate-expired")."""
+        live = self._roster.live.get(session.code)
+        if live is None or live.session is not session:
+            raise Refused("replaced", "a newer session of this zone took the place of this one", transient=True)
+        # By boot time: a step of our own wall clock is no reason to send everybody away.
+        if self._clock.now() > live.until:
+            raise Refused(
+                "certificate-expired", f"the certificate of {live.child.name} ended during its session", transient=True
+            )
+        return live
+
     def _heard_below(self, live: Live, report: Report | Beat) -> None:
         """Nothing was heard later than now, whatever a child's clock says."""
         live.below = min(report.heard, round(self._own.wall() * 1000))
@@ -269,11 +279,11 @@ class Children:
         await self._roster.change(live.child.code, "parent.left", left, event)
 
     async def renew(self, session: ParentSession, renew: Renew) -> Renewed:
-        live = self._roster.get(session.code)
+        live = self._in_session(session)
         now = self._clock.now()
         if live.renewed is not None and now < live.renewed + RENEWAL_GAP:
             raise Refused("too-soon", f"a certificate was renewed less than {RENEWAL_GAP:g} s ago", transient=True)
-        live.renewed = live.since = now
+        live.renewed = now
         public = check_renewal(renew, session.code, session.peer.certificate or b"")
         until = Wall(self._own.wall() + self._settings.certificate_life)
 
@@ -284,6 +294,8 @@ class Children:
             return replace(child, fingerprint=fingerprint(public), certificate_until=until)
 
         await self._roster.change(session.code, "parent.renewed", renewed)
+        if live.session is session:
+            live.until = Mono(now + self._settings.certificate_life)
         return Renewed(self._admission.certify(session.code, public), self._admission.bundle())
 
     async def ended(self, session: ParentSession, reason: str) -> None:

@@ -63,6 +63,9 @@ from banyan.zone.streams import Streams
 log = structlog.get_logger("banyan.uplink")
 
 MARK = 16  # bytes
+# A session ends a little before the certificate that the parent showed in it: all children of one parent saw the same
+# one, and are not to come back in one moment. The share of what was left of its life over which they are spread.
+SPREAD = 0.1
 # What a zone says that holds no shapes of its parent's, and would take some.
 NO_SHAPES = set_hash(())
 # A child's last word in its report's `condition`: its parent retires it.
@@ -110,6 +113,8 @@ class UplinkSide:
         self._said: tuple[str, str, bool, bool, bytes] | None = None
         # What this session's wire showed: a renewal is bound to it, also after an earlier one in the same session.
         self._shown = row.certificate
+        # When what the parent showed in this session is over, by boot time.
+        self._until = Mono(0.0)
         self._news = streams.subscribe()
 
     # --- opening --------------------------------------------------------------------------------
@@ -140,6 +145,8 @@ class UplinkSide:
             basis=self._own.row.time,
             machine_wall=self._clock.wall(),
         )
+        left = (proof.until - proof.now) * (1.0 - SPREAD * _share(self.row.certificate))
+        self._until = Mono(self._clock.now() + left)
         await self._own.prove_time(proof.basis)
         pins = new_pins(proof, welcome, self.row.bundle)
         known = replace(
@@ -299,7 +306,14 @@ class UplinkSide:
         log.info("connected to the parent", parent=row.parent_name, path=row.path)
 
     async def report(self, seq: int, known: Generations, budget: int) -> Report | Beat:
-        """News since `known`; a Beat if there is none."""
+        """News since `known`; a Beat if there is none. Raises Refused("certificate-expired")."""
+        if self._clock.now() >= self._until:
+            # By boot time, as the parent does it: no step of a clock ends a session, or makes it longer.
+            raise Refused(
+                "certificate-expired",
+                f"the certificate that {self.row.parent_name} showed in this session is over; it is met anew",
+                transient=True,
+            )
         self._news.clear()
         here = self._members
         # Ready means counted: a scan counts once the digest that goes up has it.
@@ -340,9 +354,7 @@ class UplinkSide:
     async def renewal(self) -> Renew | None:
         """A request for a new certificate from two thirds of the present one's life on."""
         held = read_issued(self.row.certificate)
-        # The jitter is drawn once per certificate, from its own bytes: no herd, and no early retry storm either.
-        jitter = int.from_bytes(self.row.certificate[-2:], "big") / 65_536
-        if not should_renew(held.not_before, held.not_after, self._own.wall(), jitter):
+        if not should_renew(held.not_before, held.not_after, self._own.wall(), _share(self.row.certificate)):
             return None
         return sign_renewal(self._own.seed, self._own.code, self._shown)
 
@@ -415,6 +427,11 @@ class UplinkSide:
     def _take(self, row: Uplink) -> None:
         self.row = row
         self._changed(row)
+
+
+def _share(certificate: bytes) -> float:
+    """In [0, 1), drawn once per certificate, from its own bytes: no herd, and no early retry storm either."""
+    return int.from_bytes(certificate[-2:], "big") / 65_536
 
 
 def used_key(uplink: int) -> str:

@@ -16,7 +16,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from banyan.api.listen import public_socket
+from banyan.api.listen import public_socket, split_address
 from banyan.core.errors import BanyanError, Refused, Unreachable
 from banyan.core.ids import ZoneCode
 from banyan.core.messages import PROTOCOL_CEILING, PROTOCOL_FLOOR, Bye, Greet, Message, Welcome
@@ -26,9 +26,11 @@ from banyan.drivers.registry import Drivers, Registry
 from banyan.link import codec
 from banyan.link.sockets import Proxy
 from banyan.link.websocket_wire import WebSocketDialer
+from banyan.serve.begin import addresses
 from banyan.serve.clock import SystemClock, SystemIds
 from banyan.serve.config import Settings
 from banyan.store.glance import Parents, parents
+from banyan.store.lock import holder
 from banyan.trust import tokens
 from banyan.trust.chain import verify_parent
 
@@ -121,18 +123,50 @@ def open_files() -> Finding:
 
 
 def listening(settings: Settings) -> Iterable[Finding]:
-    """Whether our own addresses can be listened on now."""
-    for what, address, encrypted in (
-        ("api.listen", settings.api.listen, settings.api.tls),
-        ("link.listen", settings.link.listen, True),
-    ):
+    """Whether our own addresses can be listened on now, or are by the zone of this very folder."""
+    running = holder(settings.folder)
+    for what, address, encrypted in addresses(settings):
         try:
             public_socket(address, encrypted=encrypted).close()
         except BanyanError as error:
-            remedy = "if this zone runs already, all is well" if error.code == "address-in-use" else f"change {what}"
-            yield Finding(what, False, error.text, remedy)
+            if error.code != "address-in-use":
+                yield Finding(what, False, error.text, f"change {what}")
+                continue
+            ours = None if running is None else listens(running, split_address(address)[1])
+            zone = f"the zone of this folder, which runs (process {running})"
+            if ours:
+                yield Finding(what, True, f"{address} is held by {zone}")
+            else:
+                beside = "" if running is None else f"; it is not {zone}" if ours is False else f"; it may be {zone}"
+                remedy = f"see with `ss -ltnp` which process has it; or change {what}"
+                yield Finding(what, False, error.text + beside, remedy)
         else:
             yield Finding(what, True, f"{address} is free")
+
+
+def listens(process: int, port: int) -> bool | None:
+    """Whether that process listens on a TCP port (proc(5)); None where this user may not see it."""
+    sockets = {f"socket:[{inode}]" for table in ("tcp", "tcp6") for inode in _listening(Path("/proc/net", table), port)}
+    try:
+        return any(_points_at(link) in sockets for link in Path(f"/proc/{process}/fd").iterdir())
+    except OSError:
+        return None
+
+
+def _points_at(link: Path) -> str:
+    try:
+        return os.readlink(link)
+    except FileNotFoundError:
+        return ""  # closed since
+
+
+def _listening(table: Path, port: int) -> Iterable[str]:
+    """Inodes of the sockets that listen on a port: the second column is the address in hexadecimal, 0A is LISTEN."""
+    try:
+        rows = [line.split() for line in table.read_text().splitlines()[1:]]
+    except OSError:
+        return []
+    return [row[9] for row in rows if row[3] == "0A" and int(row[1].rpartition(":")[2], 16) == port]
 
 
 async def parent(text: str, dialer: Dialer, clock: Clock, ids: Ids, way: str) -> Sequence[Finding]:

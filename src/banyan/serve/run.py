@@ -14,7 +14,6 @@ import signal
 import ssl
 import sys
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import structlog
 import uvloop
@@ -36,9 +35,10 @@ from banyan.link.websocket_wire import ListenSettings, WebSocketDialer, WebSocke
 from banyan.serve.api_certificate import NAME as API_CERTIFICATE
 from banyan.serve.api_certificate import api_context
 from banyan.serve.assemble import Adapters, Assembled, assemble
+from banyan.serve.begin import check_start, own_certificate, seal_file
 from banyan.serve.clock import SystemClock, SystemIds
 from banyan.serve.compute import open_compute
-from banyan.serve.config import Settings, credentials_folder
+from banyan.serve.config import Settings
 from banyan.serve.first_admin import NAME as PASSWORD_FILE
 from banyan.serve.first_admin import first_password
 from banyan.serve.observe import configure
@@ -63,6 +63,7 @@ def serve(
     another than the machine's, for tests of clocks that were set wrong.
     """
     configure(settings.log.level, settings.log.format)
+    check_start(settings, join_code, clock or SystemClock(), SystemIds(), listens=True)
     # uvloop keeps about 60 KiB for a child's session where asyncio's own TLS keeps 315.
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(settings, join_code, observer, clock))
@@ -76,6 +77,7 @@ def join(settings: Settings, join_code: str | None, patience: float) -> tuple[st
     Raises Refused or BadInput with the parent's reason, Unreachable after `patience` seconds without an answer.
     """
     configure(settings.log.level, settings.log.format)
+    check_start(settings, join_code, SystemClock(), SystemIds(), listens=False)
     return asyncio.run(_join(settings, join_code, patience))
 
 
@@ -196,13 +198,7 @@ async def build(
 ) -> Assembled:
     """The zone of these settings, with real adapters; `stack` closes what is opened. Nothing listens or runs yet."""
     clock, ids = given or SystemClock(), SystemIds()
-    folder = credentials_folder()
-    seal: Path | None = None
-    if settings.store.seal_key_file:
-        seal = Path(settings.store.seal_key_file)
-    elif folder is not None and (folder / "seal.key").exists():
-        seal = folder / "seal.key"
-    zone_settings = settings.for_zone()
+    seal, zone_settings = seal_file(settings), settings.for_zone()
     store = open_store(
         settings.folder, settings.store.url or None, ids=ids, clock=clock, seal_key=seal, observer=observer
     )
@@ -226,19 +222,10 @@ async def build(
 
 
 def _api_tls(settings: Settings, built: Assembled) -> ssl.SSLContext:
-    if bool(settings.api.certificate) != bool(settings.api.key):
-        raise BadInput("bad-setting", "api.certificate and api.key go together: set both, or neither")
-    if settings.api.certificate:
+    context = own_certificate(settings)
+    if context is not None:
         # Nobody shall pin a certificate that is not shown any more.
         (settings.folder / API_CERTIFICATE).unlink(missing_ok=True)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        try:
-            context.load_cert_chain(settings.api.certificate, settings.api.key)
-        except (OSError, ssl.SSLError) as error:
-            raise BadInput(
-                "bad-setting", f"api.certificate or api.key cannot be used: {error}; both are PEM files"
-            ) from error
         return context
     host, _ = split_address(settings.api.listen)
     own = built.zone.own

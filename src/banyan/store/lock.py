@@ -15,6 +15,22 @@ from banyan.store.durable import FILE_MODE
 LOCK_NAME = "lock"
 
 
+def holder(data: Path) -> int | None:
+    """The process that serves the folder now, None if nobody does, or if nothing is there. Writes nothing."""
+    try:
+        descriptor = os.open(data / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.read(descriptor, 32).decode("ascii", "replace").strip()
+        return int(text) if text.isdigit() else 0
+    finally:
+        os.close(descriptor)
+    return None
+
+
 class FolderLock:
     """Taken on construction. Raises Conflict("folder-in-use") naming the process that has it."""
 

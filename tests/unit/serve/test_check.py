@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import socket
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from banyan.link import codec
 from banyan.serve import check
 from banyan.serve.clock import SystemClock, SystemIds
 from banyan.serve.config import load
+from banyan.store.lock import FolderLock
 from banyan.trust import tokens
 
 NOW = Wall(1_796_000_000.0)
@@ -138,6 +141,37 @@ def test_addresses_that_are_taken_or_bare_are_named() -> None:
     assert (api.ok, link.ok) == (False, False)
     assert "TLS" in api.found
     assert "another process" in link.found
+
+
+def test_an_address_that_this_very_zone_holds_is_well_and_one_that_a_stranger_holds_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = FolderLock(tmp_path)
+    with socket.socket() as ours, socket.socket() as strangers:
+        for one in (ours, strangers):
+            one.bind(("127.0.0.1", 0))
+            one.listen()
+        port = strangers.getsockname()[1]
+        stranger = subprocess.Popen(["sleep", "60"], pass_fds=[strangers.fileno()], close_fds=True)
+        strangers.close()
+        try:
+            flags = {"zone.name": "a", "data": str(tmp_path), "api.listen": f"127.0.0.1:{ours.getsockname()[1]}"}
+            settings = load(None, {**flags, "link.listen": f"127.0.0.1:{port}"})
+            api, link = check.listening(settings)
+            assert api.ok and f"held by the zone of this folder, which runs (process {os.getpid()})" in api.found
+            assert (
+                not link.ok and f"it is not the zone of this folder, which runs (process {os.getpid()})" in link.found
+            )
+            assert "ss -ltnp" in link.remedy and "link.listen" in link.remedy
+            monkeypatch.setattr(check, "listens", lambda process, port: None)
+            api, link = check.listening(settings)
+            assert not api.ok and "it may be the zone of this folder" in api.found, "another user's process"
+            lock.release()
+            api, _ = check.listening(settings)
+            assert not api.ok and "runs" not in api.found, "nobody serves this folder"
+        finally:
+            stranger.kill()
+            stranger.wait()
 
 
 def test_settings_that_make_no_zone_are_named() -> None:

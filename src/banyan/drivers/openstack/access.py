@@ -7,6 +7,7 @@ a deadline and a size, whatever the other side does. `asking` adds pace and retr
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from argparse import Namespace
@@ -193,7 +194,7 @@ class Access:
     def _configured(self) -> CloudRegion:
         # Imported here, on a thread: openstacksdk takes half a second, which the event loop does not have.
         from openstack import exceptions as sdk
-        from openstack.config.loader import OpenStackConfig
+        from openstack.config.loader import CONFIG_FILES, OpenStackConfig
 
         # openstacksdk 4 warns of InfluxDB whether or not anybody asked for it.
         warnings.filterwarnings("ignore", message="Support for InfluxDB")
@@ -207,6 +208,11 @@ class Access:
             )
             if o.clouds_file and config.config_filename != o.clouds_file:
                 raise self.where.config(f"there is no readable file {o.clouds_file!r} (option clouds_file)")
+            entries = sorted(map(str, config.get_cloud_names()))
+            if o.cloud not in entries:
+                if config.config_filename is not None:
+                    raise self.where.no_entry(config.config_filename, entries)
+                raise self.where.no_file(tuple(dict.fromkeys(os.path.dirname(file) for file in CONFIG_FILES)))
             return config.get_one(cloud=o.cloud, argparse=chosen)
         except (sdk.SDKException, ksa.ClientException) as error:
             raise self.where.config(f"clouds.yaml: {error}") from error

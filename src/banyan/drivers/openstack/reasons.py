@@ -10,13 +10,17 @@ import errno
 import http.client
 import socket
 import ssl
+from collections.abc import Sequence
 
 import msgspec
 
 from banyan.core.records import DriverUnavailable
+from banyan.core.text import shown
 from banyan.drivers.openstack.endpoints import Service
 
 _QUOTED = 200
+# Entries of a clouds.yaml that a text names.
+NAMED = 20
 
 
 class Denied(DriverUnavailable):
@@ -49,6 +53,24 @@ class Where:
         return DriverUnavailable(
             "openstack-config",
             f"{self}: {problem}; the driver reads this entry of clouds.yaml at the next scan again",
+        )
+
+    def no_entry(self, file: str, entries: Sequence[str]) -> DriverUnavailable:
+        """`entries`: the names that there are instead."""
+        more = f" and {len(entries) - NAMED} more" if len(entries) > NAMED else ""
+        there = ", ".join(repr(shown(name, 64)) for name in entries[:NAMED]) + more
+        return DriverUnavailable(
+            "openstack-config",
+            f"{self}: {file} has no entry {self._cloud!r}, it has {there or 'none at all'}; name one of these with "
+            "`cloud` (--cloud), or add the entry (`clouds_file` names another file)",
+        )
+
+    def no_file(self, places: Sequence[str]) -> DriverUnavailable:
+        """`places`: the folders in which it was looked for."""
+        return DriverUnavailable(
+            "openstack-config",
+            f"{self}: there is no clouds.yaml in {', '.join(places)}; put one there, or name it with `clouds_file` or "
+            "$OS_CLIENT_CONFIG_FILE",
         )
 
     def credentials(self, said: str) -> DriverUnavailable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -299,7 +300,38 @@ def test_an_entry_that_is_not_there(cloud: StandIn, make: Make, tmp_path: Path) 
     assert isinstance(driver, OpenStackDriver)
     error = refusal(driver)
     assert error.code == "openstack-config"
-    assert "other" in error.text
+    assert f"{path} has no entry 'other', it has 'standin'; name one of these" in error.text
+
+
+def test_an_entry_among_very_many(cloud: StandIn, make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "clouds.yaml"
+    path.write_text(json.dumps({"clouds": {f"c{n:03}\n": {"auth": {}} for n in range(500)}}))
+    driver = REGISTRATION.open({"cloud": "other", "clouds_file": str(path)}, context())
+    assert isinstance(driver, OpenStackDriver)
+    error = refusal(driver)
+    assert "c000" in error.text and "c019" in error.text and "480 more" in error.text
+    assert "c020" not in error.text and error.text.isprintable()
+
+
+def test_no_file_anywhere_says_where_it_was_looked_for(
+    cloud: StandIn, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openstack.config.loader.CONFIG_FILES", [str(tmp_path / "clouds.yaml"), "/nowhere/clouds.yaml"])
+    monkeypatch.delenv("OS_CLIENT_CONFIG_FILE", raising=False)
+    driver = REGISTRATION.open({"cloud": "other"}, context())
+    assert isinstance(driver, OpenStackDriver)
+    error = refusal(driver)
+    assert error.code == "openstack-config"
+    assert f"there is no clouds.yaml in {tmp_path}, /nowhere; put one there" in error.text
+    assert "$OS_CLIENT_CONFIG_FILE" in error.text and "clouds_file" in error.text
+
+
+def test_a_check_says_which_entries_there_are(cloud: StandIn, make: Make, tmp_path: Path) -> None:
+    path = cloud.clouds_yaml(tmp_path)
+    driver = REGISTRATION.open({"cloud": "other", "clouds_file": str(path)}, context())
+    (one,) = asyncio.run(driver.check())
+    assert not one.ok and "it has 'standin'" in one.found
+    assert one.remedy == "name one of these with `cloud` (--cloud), or add the entry (`clouds_file` names another file)"
 
 
 @pytest.mark.parametrize("text", [None, "", "clouds: [", "clouds: 7", "- a", '{"clouds": {"standin": {"auth": {}}}}'])

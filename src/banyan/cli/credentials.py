@@ -134,6 +134,18 @@ def _entry(client: Client, folder: Path, user: str, project: str, cloud_name: st
     return entry
 
 
+def cloud_entry(client: Client, folder: Path, name: str) -> Entry:
+    """The administrator's, in the project admin. A key that is made for it has that name; `drop_key` deletes it."""
+    return _entry(client, folder, ADMIN, "", name)
+
+
+def drop_key(client: Client, entry: Entry) -> None:
+    auth = entry["auth"]
+    if entry["auth_type"] == "v3applicationcredential" and isinstance(auth, dict):
+        owner = _user(client, ADMIN)
+        client.delete(f"{V3}/users/{owner.id}/application_credentials/{auth['application_credential_id']}")
+
+
 def _by_password(client: Client, folder: Path, user: str, project: str) -> tuple[str, Entry] | None:
     """With the first administrator's password, if it is still there and right for what is wanted."""
     path = folder / PASSWORD_FILE

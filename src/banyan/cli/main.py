@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError, Group
 from banyan import __version__
 from banyan.cli import (
     backup,
+    bench,
     check,
     codes,
     completion,
@@ -48,7 +49,7 @@ def build() -> App:
         default_parameter=None,
         result_action="return_value",
     )
-    for part in (zones.app, codes.app, tokens.app, rules.app, keys.app):
+    for part in (zones.app, codes.app, tokens.app, rules.app, keys.app, bench.app):
         app.command(part)
     for room in (credentials, usage, inventory, servers, itself, journal, serve, check, backup, completion):
         room.register(app)

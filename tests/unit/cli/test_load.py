@@ -13,12 +13,21 @@ from banyan.cli.load import Connection
 from banyan.core.errors import Broken, Unreachable
 
 T = TypeVar("T")
+LONG = b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-One: two\r\n\r\n{}"
 
 
-def against(answers: list[bytes], ask: Callable[[Connection, list[bytes]], Awaitable[T]]) -> T:
+class Got(list[bytes]):
+    """What a server was asked; `arrived` once it was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived = asyncio.Event()
+
+
+def against(answers: list[bytes], ask: Callable[[Connection, Got], Awaitable[T]]) -> T:
     """`ask` with a connection to a server that gives these answers, and the requests that it got. b"" hangs up."""
-    got: list[bytes] = []
+    got = Got()
     left = iter(answers)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -27,6 +36,7 @@ def against(answers: list[bytes], ask: Callable[[Connection, list[bytes]], Await
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = next((int(one.split(b":")[1]) for one in head.split(b"\r\n") if b"Length" in one), 0)
                 got.append(head + await reader.readexactly(length))
+                got.arrived.set()
                 answer = next(left)
                 if not answer:
                     break
@@ -50,7 +60,7 @@ def against(answers: list[bytes], ask: Callable[[Connection, list[bytes]], Await
 
 
 def test_one_connection_asks_one_thing_after_the_other() -> None:
-    async def ask(line: Connection, got: list[bytes]) -> None:
+    async def ask(line: Connection, got: Got) -> None:
         first = await line.ask("POST", "/a", b"body")
         second = await line.ask("GET", "/b")
         third = await line.ask("DELETE", "/c")
@@ -67,10 +77,10 @@ def test_one_connection_asks_one_thing_after_the_other() -> None:
 @pytest.mark.parametrize(
     "answer",
     [b"hello\r\n\r\n", b"HTTP/1.1 x\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: much\r\n\r\n",
-     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"],
+     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", LONG],
 )  # fmt: skip
 def test_what_is_no_answer_is_said(answer: bytes) -> None:
-    async def ask(line: Connection, got: list[bytes]) -> None:
+    async def ask(line: Connection, got: Got) -> None:
         with pytest.raises(Broken):
             await line.ask("GET", "/a")
         # What follows a broken answer is not taken for the next one.
@@ -82,7 +92,7 @@ def test_what_is_no_answer_is_said(answer: bytes) -> None:
 def test_who_hangs_up_or_is_silent_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "ANSWER_WAIT", 0.05)
 
-    async def ask(line: Connection, got: list[bytes]) -> None:
+    async def ask(line: Connection, got: Got) -> None:
         with pytest.raises(Unreachable, match="GET /a"):
             await line.ask("GET", "/a")
         assert len(got) == 1
@@ -92,10 +102,9 @@ def test_who_hangs_up_or_is_silent_is_unreachable(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_answer_that_comes_late_is_not_that_of_the_next_question() -> None:
-    async def ask(line: Connection, got: list[bytes]) -> None:
+    async def ask(line: Connection, got: Got) -> None:
         late = asyncio.ensure_future(line.ask("GET", "/late"))
-        while not got:
-            await asyncio.sleep(0)
+        await got.arrived.wait()
         late.cancel()
         with pytest.raises(asyncio.CancelledError):
             await late

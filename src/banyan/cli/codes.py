@@ -55,7 +55,7 @@ def create(
         Parameter(negative="", help="Labels that it is given; may be given again.", metavar="K=V", show_default=False),
     ] = (),
     uses: Annotated[str, Parameter(help="How many zones may use it: a number, or 'any'.", metavar="N")] = "1",
-    expires: Annotated[str, Parameter(help="How long it is good for.")] = "24h",
+    expires: Annotated[str, Parameter(help="How long it is good for: 1s to 90d.", metavar="TIME")] = "24h",
     mode: Annotated[
         Literal["observe", "place", "protect"], Parameter(help="The most that it lets this zone do there.")
     ] = "place",
@@ -66,14 +66,15 @@ def create(
     target: Target = HERE,
 ) -> int:
     """Make a join code. It is shown this once: hand it on as a file, never on a command line."""
-    if uses != "any" and not (uses.isascii() and uses.isdigit() and int(uses) > 0):
-        raise BadInput("bad-option", f"--uses is a number from 1 on, or 'any', got {uses[:20]!r}")
+    plain = uses.isascii() and uses.isdigit() and len(uses) < 10
+    if uses != "any" and not (plain and 1 <= int(uses) <= values.MAX_USES):
+        raise BadInput("bad-option", f"--uses is a number from 1 to {values.MAX_USES:,}, or 'any', got {uses[:20]!r}")
     body = {
         "name": name,
         "driver": driver,
         "labels": values.labels(label),
         "uses": None if uses == "any" else int(uses),
-        "expires": values.seconds(expires),
+        "expires": values.duration(expires, "--expires", 1, values.MAX_CODE_LIFE),
         "mode": mode,
         "replace": replace,
     }

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from cyclopts import App, Parameter
 
+from banyan.cli import values
 from banyan.cli.client import Client, FaultBody, Query
 from banyan.cli.output import Column, Screen, instant, pairs
 from banyan.cli.session import OK, check_limit, session
@@ -58,6 +59,8 @@ def journal(
     With --follow and --json each line is one JSON object.
     """
     check_limit(limit)
+    if after is not None:
+        values.number(after, "--after", 0, values.MAX_LINE)
     chosen: Query = {"kind": kind, "target": about, "actor": actor, "outcome": outcome}
     with session(target) as s:
         lines = _lines(s.client, chosen, after, limit)

@@ -63,7 +63,8 @@ def add(
 ) -> int:
     """Add or replace a rule."""
     body = {
-        "priority": priority, "verifier": verifier, "name": name, "driver": driver, "labels": values.labels(label),
+        "priority": values.number(priority, "--priority", 0, values.MAX_PRIORITY),
+        "verifier": verifier, "name": name, "driver": driver, "labels": values.labels(label),
         "verdict": verdict, "set_labels": values.labels(set_label), "mode": mode, "reason": reason,
     }  # fmt: skip
     with session(target) as s:

@@ -211,7 +211,7 @@ def join(
     from banyan.serve.run import join as run
 
     screen = Screen(json)
-    wait = values.seconds(patience)
+    wait = values.duration(patience, "--patience", 0, values.MAX_PATIENCE)
     settings = setup.settings({})
     code = join_code(code_file)
     if code is None and not settings.link.parent:

@@ -41,20 +41,20 @@ def create(
         str, Parameter(help="Good for this zone and below only (default: all).", metavar="PATH", show_default=False)
     ] = "",
     expires: Annotated[
-        str,
+        str | None,
         Parameter(
-            help="How long it is good for (default: 24h, or what is left of the token that makes it).",
+            help="How long it is good for: 1s to 366d (default: 24h, or what is left of the token that makes it).",
             metavar="TIME",
             show_default=False,
         ),
-    ] = "",
+    ] = None,
     out: Out = None,
     target: Target = HERE,
 ) -> int:
     """Make a token, never for more than one has oneself, nor for longer. It is shown this once: keep it in a file."""
     body: dict[str, object] = {"role": role, "subject": subject, "under": under}
-    if expires:
-        body["expires"] = values.seconds(expires)
+    if expires is not None:
+        body["expires"] = values.duration(expires, "--expires", 1, values.MAX_TOKEN_LIFE)
     with session(target) as s:
         if out is not None:
             check_new(out)

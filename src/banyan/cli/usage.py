@@ -39,9 +39,9 @@ def usage(
     target: Target = HERE,
 ) -> int:
     """What the whole tree has and uses. What is unknown or not offered stands apart, with its age."""
-    pause = values.seconds(interval)
-    if watch and (target.json or pause < 0.2):
-        raise BadInput("bad-option", "--watch is for people: not with --json, and at most five times a second")
+    pause = values.duration(interval, "--interval", 0.2, values.DAY)
+    if watch and target.json:
+        raise BadInput("bad-option", "--watch is for people: not with --json")
     with session(target) as s:
         if watch:
             # An event that nobody sets: waiting for it ends at once when Ctrl-C comes.

@@ -162,7 +162,9 @@ def enable(
 @app.command
 def maintenance(
     *names: Names,
-    until: Annotated[str, Parameter(help="For how long (2h), or until when (2026-12-01T06:00:00Z).")],
+    until: Annotated[
+        str, Parameter(help="For how long (1s to 366d), or until when (2026-12-01T06:00:00Z).", metavar="TIME")
+    ],
     reason: Reason = "",
     under: Under = "",
     health: HealthFilter = None,
@@ -171,7 +173,9 @@ def maintenance(
     target: Target = HERE,
 ) -> int:
     """Expect zones to be away for a while: no alarm. One named zone at once; several, or by filter, with --apply."""
-    end = until if "T" in until else f"{values.seconds(until):g}"
+    end = until
+    if "T" not in until:
+        end = f"{values.duration(until, '--until', 1, values.MAX_MAINTENANCE):.3f}".rstrip("0").rstrip(".")
     return _say("maintenance", names, {"until": end, "reason": reason}, (under, health, label), apply, target)
 
 
@@ -211,12 +215,12 @@ def rename(name: Name, new_name: NewName, /, *, target: Target = HERE) -> int:
 def replace(
     name: Name,
     *,
-    expires: Annotated[str, Parameter(help="How long the code is good for.")] = "24h",
+    expires: Annotated[str, Parameter(help="How long the code is good for: 1s to 30d.", metavar="TIME")] = "24h",
     out: Out = None,
     target: Target = HERE,
 ) -> int:
     """Make a join code for a new machine that takes the place of a zone that was lost: same name, same code."""
-    body = {"expires": values.seconds(expires)}
+    body = {"expires": values.duration(expires, "--expires", 1, values.MAX_REPLACE_LIFE)}
     return make_code(f"/v1/zones/{segment(name)}/actions/replace", body, f"one zone, as {name}", out, target)
 
 

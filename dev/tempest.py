@@ -35,6 +35,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from banyan.api.nova.versions import LAST
 from banyan.api.services import SERVICES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -53,10 +54,11 @@ class TempestFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """A running cloud: where its API answers, and its administrator's password."""
+    """A running cloud: where its API answers, its administrator's password, and its two public images."""
 
     port: int
     password: str
+    images: tuple[str, str]
 
 
 def peer() -> Path:
@@ -104,18 +106,69 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
+# Hosts without guests of their own, quick to build on; and the flavors that the template names.
+SETTINGS = """
+[[compute.flavors]]
+id = "42"
+name = "m1.nano"
+vcpus = 1
+memory_mib = 128
+disk_gib = 1
+
+[[compute.flavors]]
+id = "84"
+name = "m1.micro"
+vcpus = 1
+memory_mib = 192
+disk_gib = 2
+
+[[rack]]
+name = "lab"
+driver = "sim"
+options = { hosts = 4, guests = 0, build_seconds = 0.2 }
+"""
+
+
+def ask(url: str, method: str, token: str, body: bytes, kind: str = "application/json") -> tuple[dict[str, str], bytes]:
+    """One request that must succeed: its headers by lower-case name, and its body."""
+    headers = {"Content-Type": kind, **({"X-Auth-Token": token} if token else {})}
+    request = urllib.request.Request(url, body, headers, method=method)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return {name.lower(): value for name, value in answer.headers.items()}, answer.read()
+
+
+def seeded(port: int, password: str) -> tuple[str, str]:
+    """Two public images, active, of any bytes."""
+    base = f"http://127.0.0.1:{port}"
+    user = {"name": "admin", "domain": {"id": "default"}, "password": password}
+    auth = {
+        "identity": {"methods": ["password"], "password": {"user": user}},
+        "scope": {"project": {"name": "admin", "domain": {"id": "default"}}},
+    }
+    headers, _ = ask(f"{base}/identity/v3/auth/tokens", "POST", "", json.dumps({"auth": auth}).encode())
+    token, made = headers["x-subject-token"], []
+    for number in (1, 2):
+        fields = {"name": f"image-{number}", "visibility": "public", "disk_format": "raw", "container_format": "bare"}
+        _, body = ask(f"{base}/image/v2/images", "POST", token, json.dumps(fields).encode())
+        made.append(json.loads(body)["id"])
+        ask(f"{base}/image/v2/images/{made[-1]}/file", "PUT", token, b"image" * 1024, "application/octet-stream")
+    return made[0], made[1]
+
+
 @contextmanager
 def cloud(folder: Path) -> Iterator[Cloud]:
     """A zone with a cloud of its own, over HTTP on loopback as the template has it; ended at the end."""
     data, port = folder / "top", free_port()
     data.mkdir(mode=0o700)
+    (data / "banyan.toml").write_text(SETTINGS)
     command = [str(BANYAN), "serve", "--data", str(data), "--name", "top", "--api-tls", "off"]
     command += ["--listen-api", f"127.0.0.1:{port}", "--listen-link", f"127.0.0.1:{free_port()}"]
     with (folder / "top.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
     try:
         wait_for(process, port, folder / "top.log")
-        yield Cloud(port, (data / "admin-password").read_text().strip())
+        password = (data / "admin-password").read_text().strip()
+        yield Cloud(port, password, seeded(port, password))
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -136,7 +189,7 @@ def wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
 
 
 def configuration(at: Cloud, state: Path) -> str:
-    """The template, filled in. What a zone does not have yet stands as ids that nothing has."""
+    """The template, filled in."""
     values = {
         "STATE": str(state),
         "ADMIN_USER": "admin",
@@ -145,11 +198,11 @@ def configuration(at: Cloud, state: Path) -> str:
         "PORT": str(at.port),
         "IDENTITY_PATH": "identity",
         "REGION": "RegionOne",
-        "IMAGE_1": "11111111-1111-4111-8111-111111111111",
-        "IMAGE_2": "22222222-2222-4222-8222-222222222222",
+        "IMAGE_1": at.images[0],
+        "IMAGE_2": at.images[1],
         "FLAVOR_1": "42",
         "FLAVOR_2": "84",
-        "COMPUTE_MAX": "2.1",
+        "COMPUTE_MAX": str(LAST),
     }
     text = (peer() / "tempest.conf").read_text(encoding="utf-8")
     text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))

@@ -145,6 +145,36 @@ class ComputeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quota: QuotaTable = QuotaTable()
 
 
+Bytes = Annotated[int, msgspec.Meta(ge=1, le=1 << 60)]
+
+
+class WebDownloadTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Images that are fetched from an address which a user names. `private`: also from addresses that are not of the
+    public internet, this machine's own among them; only where all users are trusted. `ports`: to which it connects.
+    `deadline`: seconds for one image. `redirects`: how many are followed.
+    """
+
+    enabled: bool = True
+    private: bool = False
+    ports: tuple[Annotated[int, msgspec.Meta(ge=1, le=65_535)], ...] = (80, 443)
+    deadline: Positive = 3_600.0
+    redirects: Annotated[int, msgspec.Meta(ge=0, le=20)] = 5
+
+
+class ImagesTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Images, where this zone is the entry of who uses them; their data lies in DATA/images. Sizes in bytes.
+
+    `largest`: one image's data. `keep_free`: what the file system of the data folder must have left, or no image is
+    taken. `quota_images`, `quota_bytes`: what the images of one project may be; -1 is no limit.
+    """
+
+    largest: Bytes = 1 << 40
+    keep_free: Annotated[int, msgspec.Meta(ge=0, le=1 << 60)] = 1 << 30
+    quota_images: Most = 10_000
+    quota_bytes: Annotated[int, msgspec.Meta(ge=-1, le=1 << 60)] = 1 << 40
+    web_download: WebDownloadTable = WebDownloadTable()
+
+
 class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The link. `advertise`: host:port as children shall dial it (default: `listen`).
 
@@ -212,6 +242,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     api: ApiTable = ApiTable()
     identity: IdentityTable = IdentityTable()
     compute: ComputeTable = ComputeTable()
+    images: ImagesTable = ImagesTable()
     link: LinkTable = LinkTable()
     terms: TermsTable = TermsTable()
     scan: ScanTable = ScanTable()

@@ -12,6 +12,7 @@ from banyan.core.errors import BadInput, Broken
 from banyan.core.principal import Principal
 from banyan.zone.compute.compute import Compute
 from banyan.zone.identity.identity import Identity
+from banyan.zone.images.service import ImageService
 
 
 class Gate(Protocol):
@@ -33,6 +34,7 @@ class Surfaces:
 
     identity: Identity | None = None
     compute: Compute | None = None
+    images: ImageService | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,12 @@ class Call:
         if self.surfaces.compute is None:
             raise Broken("internal", "a row of compute was called in a zone that serves none")
         return self.surfaces.compute
+
+    @property
+    def images(self) -> ImageService:
+        if self.surfaces.images is None:
+            raise Broken("internal", "a row of images was called in a zone that serves none")
+        return self.surfaces.images
 
     def link(self, path: str) -> str:
         """The whole address of `path` of this service: link("/v3/users/U")."""

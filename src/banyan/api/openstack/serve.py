@@ -105,16 +105,41 @@ class Cloud:
             await send({"type": "http.response.start", "status": status, "headers": head})
             if scope["method"] == "HEAD":
                 body = b""
-            elif work.stream is not None:
-                async for chunk in work.stream:
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            elif work.stream is not None and not await self._streamed(work, receive, send):
+                return
             await send({"type": "http.response.body", "body": body})
             self.meter.count(work.name, status, self.clock.now() - began)
         except Disconnected:
             return
         finally:
+            if work.stream is not None and hasattr(work.stream, "aclose"):
+                await work.stream.aclose()
             if work.inside:
                 door.leave(False)
+
+    async def _streamed(self, work: _Request, receive: Receive, send: Send) -> bool:
+        """False if it was broken off: an answer that never becomes whole, which the client can tell from its length."""
+        assert work.stream is not None
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            async for chunk in work.stream:
+                if gone.done():
+                    return False
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except BanyanError as error:
+            log.warning(
+                "answer broken off", request=work.request, route=work.name, code=error.code, detail=error.detail
+            )
+            return False
+        finally:
+            gone.cancel()
+        return True
+
+
+async def _gone(receive: Receive) -> None:
+    """Returns when the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 class _Request:

@@ -20,6 +20,7 @@ from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.image_rows import ImageRows
 from banyan.core.journal import Event, Line
 from banyan.core.lineage import Row, UseRow
+from banyan.core.network_rows import NetworkRows
 from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord
 from banyan.core.rack import Rack
 from banyan.core.secret import Secret
@@ -396,5 +397,7 @@ class Unit(Protocol):
     def directory(self) -> DirectoryRows: ...
     @property
     def compute(self) -> ComputeRows: ...
+    @property
+    def networks(self) -> NetworkRows: ...
     @property
     def images(self) -> ImageRows: ...

@@ -24,6 +24,7 @@ from banyan.store.keys import Seal, SqlKeys
 from banyan.store.known_keys import SqlKnownKeys
 from banyan.store.ledger import SqlLedger
 from banyan.store.lineage import SqlLineage
+from banyan.store.networks import SqlNetworks
 from banyan.store.orders import SqlOrders
 from banyan.store.own import SqlSelf
 from banyan.store.racks import SqlRacks
@@ -59,6 +60,7 @@ class SqlUnit:
     orders: SqlOrders
     directory: SqlDirectory
     compute: SqlCompute
+    networks: SqlNetworks
     cancels: SqlCancels
     images: SqlImageRows
 
@@ -87,6 +89,7 @@ def unit(connection: Connection, seal: Seal) -> SqlUnit:
         SqlOrders(connection),
         SqlDirectory(connection, seal),
         SqlCompute(connection),
+        SqlNetworks(connection),
         SqlCancels(connection),
         SqlImageRows(connection),
     )

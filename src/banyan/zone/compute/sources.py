@@ -88,11 +88,12 @@ class Images(Protocol):
 class NetworkPlan:
     """Networks as an order may carry them: every wish with its network's id, name and reach, resolved.
 
-    `groups`: names of security groups, as they are to be shown.
+    `groups`: names of security groups, as they are to be shown; `group_ids`: those that are there already.
     """
 
     wishes: tuple[NetworkWish, ...] = ()
     groups: tuple[str, ...] = ()
+    group_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,56 @@
+"""The network service of one entry zone, put together. A surface gets `NetworkService` and speaks to its parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from banyan.core.network_quota import NETWORK_DEFAULTS, NetworkLimits
+from banyan.core.ports import Ids, Store
+from banyan.zone.networks.desk import Desk
+from banyan.zone.networks.floating_ips import FloatingIps
+from banyan.zone.networks.groups import Groups, Rules
+from banyan.zone.networks.networks import Networks
+from banyan.zone.networks.ports import Ports
+from banyan.zone.networks.quotas import NetworkQuotas
+from banyan.zone.networks.routers import Routers
+from banyan.zone.networks.serving import ServerNetworks
+from banyan.zone.networks.subnets import SubnetPools, Subnets
+from banyan.zone.networks.tags import Tags
+from banyan.zone.own import Own
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkService:
+    """`serving`: what ordering servers needs of it."""
+
+    desk: Desk
+    networks: Networks
+    subnets: Subnets
+    pools: SubnetPools
+    ports: Ports
+    routers: Routers
+    floating_ips: FloatingIps
+    groups: Groups
+    rules: Rules
+    quotas: NetworkQuotas
+    tags: Tags
+    serving: ServerNetworks
+
+
+def make_networks(own: Own, store: Store, ids: Ids, defaults: NetworkLimits = NETWORK_DEFAULTS) -> NetworkService:
+    """`defaults`: what every project may have."""
+    desk = Desk(own, store, ids, defaults)
+    return NetworkService(
+        desk,
+        Networks(desk),
+        Subnets(desk),
+        SubnetPools(desk),
+        Ports(desk),
+        Routers(desk),
+        FloatingIps(desk),
+        Groups(desk),
+        Rules(desk),
+        NetworkQuotas(desk),
+        Tags(desk),
+        ServerNetworks(desk),
+    )

@@ -1,0 +1,352 @@
+"""The network service towards servers: zone.compute.sources.Networks.
+
+A server's ports are found by (server, place of the wish), which no two ports share: allocating again finds what was
+made, whoever died in between. A port made here goes with its server; one that the user brought is unplugged. None of
+this asks a leaf anything: who has which address is this zone's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from banyan.core import addresses as arithmetic
+from banyan.core.errors import BadInput, Broken, Conflict, NotFound, Refused
+from banyan.core.network import COMPUTE, FixedIp, Kind, Network, Port, SecurityGroup
+from banyan.core.network_rows import Listing, NetworkRows
+from banyan.core.order import NetworkWish
+from banyan.core.permissions import Target, may
+from banyan.core.principal import Principal
+from banyan.core.quota import UNLIMITED
+from banyan.core.records import Unit
+from banyan.core.server import Address, Nic, Server
+from banyan.zone.compute.hosts import DEFAULT_ZONE
+from banyan.zone.compute.sources import Interface, NetworkPlan
+from banyan.zone.networks import ports
+from banyan.zone.networks.addressing import subnets_of
+from banyan.zone.networks.desk import MAX_LIST, Desk, changed, sees
+from banyan.zone.networks.groups import DEFAULT, ensure_default, named
+
+_OWNER = f"{COMPUTE}{DEFAULT_ZONE}"
+# Servers whose ports are looked up in one statement.
+_SOME = 200
+
+
+class ServerNetworks:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def plan(
+        self,
+        who: Principal,
+        wishes: Sequence[NetworkWish],
+        *,
+        automatic: bool,
+        groups: Sequence[str],
+        count: int,
+    ) -> NetworkPlan:
+        def work(rows: NetworkRows) -> NetworkPlan:
+            asked = list(wishes) or _networks_of(rows, who, automatic)
+            found = [self._resolved(rows, who, one, count) for one in asked]
+            new = sum(not wish.port for wish, _ in found) * count
+            self._room(rows, who.project, new)
+            names: dict[str, None] = {}
+            ids: list[str] = []
+            for group in dict.fromkeys(groups or (DEFAULT,)):
+                one = _group(rows, who.project, group)
+                names[DEFAULT if one is None else one.name] = None
+                if one is not None:
+                    ids.append(one.id)
+            if not any(network.port_security for _, network in found):
+                names, ids = {}, []
+            return NetworkPlan(tuple(wish for wish, _ in found), tuple(names), tuple(ids))
+
+        return await self._desk.read(work)
+
+    def _resolved(
+        self, rows: NetworkRows, who: Principal, wish: NetworkWish, count: int
+    ) -> tuple[NetworkWish, Network]:
+        if wish.port:
+            return self._at_port(rows, who, wish, count)
+        network = rows.networks.get(wish.network)
+        if network is None or not sees(rows, who, Kind.NETWORK, network):
+            raise BadInput("bad-network", f"Network {wish.network[:255]} could not be found.")
+        if network.external and not network.shared and not may(who, "network:administer_network"):
+            text = f"It is not allowed to create an interface on external network {network.id}"
+            raise Refused("external-network", text)
+        there = subnets_of(rows, network.id)
+        if not there:
+            raise BadInput("bad-network", f"Network {network.id} requires a subnet in order to boot instances on.")
+        for text in wish.addresses:
+            address = arithmetic.address(text)
+            within = [one for one in there if (cidr := arithmetic.prefix(one.cidr)) is not None and address in cidr]
+            if address is None or not within:
+                raise BadInput(
+                    "bad-address", f"Fixed IP address {text[:64]} is not a valid IP of network {network.id}."
+                )
+            if count > 1:
+                raise BadInput("one-port-many", "Invalid fixed_ips: a fixed address is for one server only.")
+            if rows.addresses.of(within[0].id, text) is not None:
+                raise Conflict("address-in-use", f"Fixed IP address {text} is already in use.")
+        return _wish(wish, network), network
+
+    def _at_port(self, rows: NetworkRows, who: Principal, wish: NetworkWish, count: int) -> tuple[NetworkWish, Network]:
+        port = rows.ports.get(wish.port)
+        if port is None or not may(who, "network:update_port", Target(project=port.project)):
+            raise BadInput("bad-port", f"Port {wish.port[:255]} could not be found.")
+        if count > 1:
+            raise BadInput("one-port-many", "Invalid input for networks: a port is for one server only.")
+        if port.device:
+            raise Conflict("port-in-use", f"Port {port.id} is still in use.")
+        if not port.addresses:
+            raise BadInput("bad-port", f"Port {port.id} requires a FixedIP in order to be used.")
+        network = rows.networks.get(port.network)
+        if network is None:
+            raise Broken("no-network", "a port has no network", detail=port.id)
+        return _wish(wish, network), network
+
+    def _room(self, rows: NetworkRows, project: str, more: int) -> None:
+        most = self._desk.limits(rows, project)[Kind.PORT]
+        if more and most != UNLIMITED and rows.counted(project).get(Kind.PORT, 0) + more > most:
+            raise Refused("quota-exceeded", "Maximum number of ports exceeded")
+
+    # --- ports of servers -------------------------------------------------------------------------
+
+    async def allocate(
+        self, who: Principal, plan: NetworkPlan, servers: Sequence[str]
+    ) -> Mapping[str, tuple[Nic, ...]]:
+        def work(unit: Unit) -> Mapping[str, tuple[Nic, ...]]:
+            rows = unit.networks
+            made = {(port.device, port.place): port for port in _ports_of(rows, servers)}
+            chosen = self._groups(unit, who.project, plan)
+            networks: dict[str, Network] = {}
+            for place, wish in enumerate(plan.wishes):
+                network = _network(rows, wish)
+                networks[network.id] = network
+                wanting = [one for one in servers if (one, place) not in made]
+                for port in self._plugged(unit, who, network, wish, place, wanting, chosen):
+                    made[port.device, port.place] = port
+            return {
+                server: tuple(
+                    _nic(made[server, place], networks[made[server, place].network])
+                    for place in range(len(plan.wishes))
+                )
+                for server in servers
+            }
+
+        return await self._desk.change("network.allocated", work)
+
+    def _plugged(
+        self,
+        unit: Unit,
+        who: Principal,
+        network: Network,
+        wish: NetworkWish,
+        place: int,
+        servers: Sequence[str],
+        chosen: tuple[str, ...],
+    ) -> list[Port]:
+        if not servers:
+            return []
+        if wish.port:
+            return [self._bound(unit, who, wish, servers[0], place)]
+        new = [self._new(who.project, network, wish, server, place, chosen) for server in servers]
+        if not wish.addresses:
+            return ports.make_many(self._desk, unit, network, new)
+        wanted = tuple(FixedIp("", one) for one in wish.addresses)
+        return [ports.make(self._desk, unit, network, port, wanted) for port in new]
+
+    def _new(
+        self, project: str, network: Network, wish: NetworkWish, server: str, place: int, chosen: tuple[str, ...]
+    ) -> Port:
+        now = self._desk.now()
+        return Port(
+            self._desk.new_uuid(),
+            project,
+            network.id,
+            "",
+            wish.mac,
+            now,
+            now,
+            device=server,
+            owner=_OWNER,
+            groups=chosen if network.port_security else (),
+            port_security=network.port_security,
+            place=place,
+            ours=True,
+            tag=wish.tag,
+        )
+
+    def _bound(self, unit: Unit, who: Principal, wish: NetworkWish, server: str, place: int) -> Port:
+        rows = unit.networks
+        port = rows.ports.get(wish.port)
+        if port is None or not may(who, "network:update_port", Target(project=port.project)):
+            raise BadInput("bad-port", f"Port {wish.port[:255]} could not be found.")
+        if port.device:
+            raise Conflict("port-in-use", f"Port {port.id} is still in use.")
+        new = replace(port, device=server, owner=_OWNER, place=place, tag=wish.tag, ours=False)
+        return ports.store(rows, port, replace(new, status=ports.status_of(new)), self._desk.now())
+
+    def _groups(self, unit: Unit, project: str, plan: NetworkPlan) -> tuple[str, ...]:
+        if not plan.groups:
+            return ()
+        default = ensure_default(self._desk, unit, project)
+        if not plan.group_ids:
+            return (default.id,)
+        there = unit.networks.groups.some(plan.group_ids)
+        for id in plan.group_ids:
+            if id not in there:
+                raise BadInput("bad-security-group", f"Security group {id} not found for project {project}.")
+        return tuple(plan.group_ids)
+
+    async def attach(self, who: Principal, server: Server, wish: NetworkWish) -> Nic:
+        who = replace(who, project=server.project)
+        wishes = [wish] if wish.network or wish.port else []
+        plan = await self.plan(who, wishes, automatic=False, groups=(), count=1)
+        if not plan.wishes:
+            raise BadInput("bad-network", "No network was named, and the project has none of its own.")
+        chosen = _tagged(plan.wishes[0], wish.tag)
+
+        def work(unit: Unit) -> Nic:
+            network = _network(unit.networks, chosen)
+            mine = self._groups(unit, who.project, plan)
+            port = self._plugged(unit, who, network, chosen, -1, [server.id], mine)[0]
+            return _nic(port, network)
+
+        return await self._desk.change("network.attached", work)
+
+    async def detach(self, who: Principal, server: Server, port: str) -> None:
+        def work(unit: Unit) -> None:
+            found = unit.networks.ports.get(port)
+            if found is None or found.device != server.id:
+                raise NotFound("no-port", f"Port {port[:255]} could not be found.")
+            self._unplug(unit.networks, found)
+
+        await self._desk.change("network.detached", work)
+
+    async def release(self, who: Principal, server: str) -> None:
+        await self.released([server])
+
+    async def released(self, servers: Sequence[str]) -> int:
+        """The ports of servers that are gone, given back; how many it were. Safe to repeat."""
+
+        def work(unit: Unit) -> int:
+            found = _ports_of(unit.networks, servers)
+            for port in found:
+                self._unplug(unit.networks, port)
+            return len(found)
+
+        return await self._desk.change("network.released", work)
+
+    def _unplug(self, rows: NetworkRows, port: Port) -> None:
+        if port.ours:
+            ports.remove(rows, port, self._desk.now())
+            return
+        new = replace(port, device="", owner="", place=-1, tag="", host="")
+        changed(rows.ports, port, replace(new, status=ports.status_of(new)), self._desk.now())
+
+    # --- shown, and security groups ---------------------------------------------------------------
+
+    async def interfaces(self, who: Principal, server: Server) -> Sequence[Interface]:
+        def work(rows: NetworkRows) -> Sequence[Interface]:
+            found = []
+            for port in _ports_of(rows, [server.id]):
+                network = rows.networks.get(port.network)
+                if network is not None:
+                    subnets = {one.address: one.subnet for one in port.addresses}
+                    found.append(Interface(_nic(port, network), port.status, subnets))
+            return found
+
+        return await self._desk.read(work)
+
+    async def join_group(self, who: Principal, server: Server, group: str) -> tuple[str, ...]:
+        def work(unit: Unit) -> tuple[str, ...]:
+            rows, found = unit.networks, _known(unit.networks, server.project, group)
+            mine = [port for port in _ports_of(rows, [server.id]) if ports.grouped(port)]
+            if mine and all(found.id in port.groups for port in mine):
+                text = f"Security group {found.id} is already associated with the instance {server.id}"
+                raise Conflict("in-group", text)
+            for port in mine:
+                if found.id not in port.groups:
+                    ports.store(rows, port, replace(port, groups=(*port.groups, found.id)), self._desk.now())
+            return _names(rows, server.id)
+
+        return await self._desk.change("network.group-joined", work)
+
+    async def leave_group(self, who: Principal, server: Server, group: str) -> tuple[str, ...]:
+        def work(unit: Unit) -> tuple[str, ...]:
+            rows, found = unit.networks, _known(unit.networks, server.project, group)
+            mine = [port for port in _ports_of(rows, [server.id]) if found.id in port.groups]
+            if not mine:
+                text = f"Security group {found.id} not associated with the instance {server.id}"
+                raise NotFound("not-in-group", text)
+            for port in mine:
+                left = tuple(one for one in port.groups if one != found.id)
+                ports.store(rows, port, replace(port, groups=left), self._desk.now())
+            return _names(rows, server.id)
+
+        return await self._desk.change("network.group-left", work)
+
+
+def _networks_of(rows: NetworkRows, who: Principal, automatic: bool) -> list[NetworkWish]:
+    """The network that a server gets whose order names none: the project's own, else one that is shared."""
+    own = rows.networks.listed(Listing({"project": (who.project,), "external": (False,)}, limit=2))
+    found = own or rows.networks.listed(Listing({"shared": (True,), "external": (False,)}, limit=2))
+    if len(found) > 1:
+        raise Conflict("ambiguous-network", "Multiple possible networks found, use a Network ID to be more specific.")
+    if not found and automatic:
+        text = "Unable to automatically allocate a network: the project has none, and this zone makes none by itself"
+        raise BadInput("no-auto-network", text)
+    return [NetworkWish(network=one.id) for one in found]
+
+
+def _wish(wish: NetworkWish, network: Network) -> NetworkWish:
+    return NetworkWish(
+        network.id, network.name, network.reach.value, wish.port, wish.mac, tuple(wish.addresses), wish.tag
+    )
+
+
+def _tagged(wish: NetworkWish, tag: str) -> NetworkWish:
+    return NetworkWish(wish.network, wish.name, wish.reach, wish.port, wish.mac, wish.addresses, tag)
+
+
+def _network(rows: NetworkRows, wish: NetworkWish) -> Network:
+    found = rows.networks.get(wish.network)
+    if found is None:
+        raise BadInput("bad-network", f"Network {wish.network[:255]} could not be found.")
+    return found
+
+
+def _group(rows: NetworkRows, project: str, name: str) -> SecurityGroup | None:
+    """None for a default group that is not made yet. Raises BadInput("bad-security-group")."""
+    found = named(rows, project, name)
+    if found is None and name != DEFAULT:
+        raise BadInput("bad-security-group", f"Security group {name[:255]} not found for project {project}.")
+    return found
+
+
+def _known(rows: NetworkRows, project: str, name: str) -> SecurityGroup:
+    found = named(rows, project, name)
+    if found is None:
+        raise NotFound("no-security-group", f"Security group {name[:255]} not found for project {project}.")
+    return found
+
+
+def _ports_of(rows: NetworkRows, servers: Sequence[str]) -> list[Port]:
+    """In the order of the wishes that they answer."""
+    found: list[Port] = []
+    for begin in range(0, len(servers), _SOME):
+        some = tuple(servers[begin : begin + _SOME])
+        found.extend(rows.ports.listed(Listing({"device": some}, sort=(("place", False),), limit=10 * MAX_LIST)))
+    return [port for port in found if port.owner.startswith(COMPUTE)]
+
+
+def _nic(port: Port, network: Network) -> Nic:
+    addresses = tuple(Address(one.address, 6 if ":" in one.address else 4) for one in port.addresses)
+    return Nic(port.id, port.mac, network.id, addresses, network.name, port.tag, port.ours)
+
+
+def _names(rows: NetworkRows, server: str) -> tuple[str, ...]:
+    ids = [id for port in _ports_of(rows, [server]) for id in port.groups]
+    there = rows.groups.some(ids)
+    return tuple(dict.fromkeys(there[id].name for id in ids if id in there))

@@ -17,7 +17,8 @@ class RackRoutes:
 
     def __init__(self) -> None:
         # The owner first; then those that named it as well, in the order in which they came.
-        self._owners: dict[RackCode, tuple[ZoneCode, ...]] = {}
+        # A dictionary for its order: a child may report any number of zones that name one rack, and each may leave.
+        self._owners: dict[RackCode, dict[ZoneCode, None]] = {}
         self._racks: dict[ZoneCode, frozenset[RackCode]] = {}
 
     def __len__(self) -> int:
@@ -25,8 +26,7 @@ class RackRoutes:
 
     def owner(self, rack: RackCode) -> ZoneCode | None:
         """The zone below that has it, None if none names it."""
-        owners = self._owners.get(rack)
-        return None if owners is None else owners[0]
+        return next(iter(self._owners.get(rack, ())), None)
 
     def put(self, zone: ZoneCode, racks: Iterable[RackCode]) -> None:
         """All racks that the zone names now."""
@@ -34,7 +34,7 @@ class RackRoutes:
         for rack in before - now:
             self._leave(rack, zone)
         for rack in now - before:
-            self._owners[rack] = (*self._owners.get(rack, ()), zone)
+            self._owners.setdefault(rack, {})[zone] = None
         if now:
             self._racks[zone] = now
         else:
@@ -44,8 +44,7 @@ class RackRoutes:
         self.put(zone, ())
 
     def _leave(self, rack: RackCode, zone: ZoneCode) -> None:
-        left = tuple(one for one in self._owners[rack] if one != zone)
-        if left:
-            self._owners[rack] = left
-        else:
+        owners = self._owners[rack]
+        del owners[zone]
+        if not owners:
             del self._owners[rack]

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -29,6 +30,7 @@ from banyan.zone.inbox import Inbox
 from banyan.zone.members import Members
 from banyan.zone.own import Own
 from banyan.zone.rack_routes import RackRoutes
+from banyan.zone.refused_zones import RefusedZones
 from banyan.zone.streams import Streams, child_row
 from banyan.zone.tree import Node, Tree
 from banyan.zone.uses import Project
@@ -41,8 +43,6 @@ HEARD = (Health.ALIVE, Health.UNAVAILABLE)
 # Rows read, and digests written, in one unit.
 PAGE = 1000
 FLUSH = 500
-# Zones remembered as refused; one beyond comes back with its carrier's next whole lineage.
-MAX_REFUSED = 10_000
 
 
 @dataclass(slots=True)
@@ -106,8 +106,9 @@ class Roster:
         self._tree = tree
         self._members = members
         self._streams = streams
-        self._locks: dict[ZoneCode, asyncio.Lock] = {}
-        self._refused: dict[ZoneCode, set[ZoneCode]] = {}
+        # Each as long as somebody holds it, or waits for it.
+        self._locks: WeakValueDictionary[ZoneCode, asyncio.Lock] = WeakValueDictionary()
+        self._refused = RefusedZones()
         # Zones whose place is taken by what is being stored now: by which child, and in how many units.
         self._reserved: dict[ZoneCode, tuple[ZoneCode, int]] = {}
         self._fresh: list[ZoneCode] = []
@@ -270,6 +271,8 @@ class Roster:
         """Takes lineage rows that were judged and stored."""
         code = live.child.code
         upwards: list[Row] = []
+        put, drop = tuple(put), tuple(drop)
+        self._refused.forget(code, (*(row.code for row in put), *drop))
         for row in put:
             self.routes.put(row.code, (rack.code for rack in entry_of(row).racks))
             if row.code == code:
@@ -297,14 +300,12 @@ class Roster:
 
     def keep_refused(self, carrier: ZoneCode, codes: Iterable[ZoneCode]) -> None:
         """Notes zones that this child reported and that may not be there: somebody else's, so far."""
-        for code in codes:
-            if len(self._refused) < MAX_REFUSED or code in self._refused:
-                self._refused.setdefault(code, set()).add(carrier)
+        self._refused.put(carrier, codes)
 
     def _free(self, codes: Iterable[ZoneCode]) -> None:
         """Zones that left their place here: whoever was refused with one of them is asked again."""
         for code in codes:
-            for carrier in self._refused.pop(code, ()):
+            for carrier in self._refused.free(code):
                 live = self.live.get(carrier)
                 if live is not None:
                     known = live.inbox.known
@@ -341,6 +342,7 @@ class Roster:
         self._streams.drop_rows([code, *below])
         self._streams.replace_uses(code, ())
         self._members.drop_child(code)
+        self._refused.leave(code)
         self._free([code, *below])
 
     def unheard_since(self, instant: Wall | None) -> list[str]:

@@ -41,11 +41,13 @@ from banyan.serve.compute import open_compute
 from banyan.serve.config import Settings
 from banyan.serve.first_admin import NAME as PASSWORD_FILE
 from banyan.serve.first_admin import first_password
+from banyan.serve.images import open_images
 from banyan.serve.observe import configure
 from banyan.serve.passwords import HashingThreads
 from banyan.store.open import open_store
 from banyan.store.store import Observer
 from banyan.zone.identity.identity import Identity, IdentitySettings
+from banyan.zone.images.service import ImageService
 from banyan.zone.zone import Up
 
 log = structlog.get_logger("banyan.serve")
@@ -99,8 +101,7 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
         await listener.start(settings.link.listen)
         stack.push_async_callback(listener.close)
         api = build_app(built.front, built.zone.clock, built.zone.ids)
-        if settings.identity.enabled:
-            await _offer(settings, built, api, stack)
+        images = await _offer(settings, built, api, stack) if settings.identity.enabled else None
         tls = _api_tls(settings, built) if settings.api.tls else None
         outside = public_server(api, tls)
         inside = local_server(api)
@@ -120,19 +121,19 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
         gc.freeze()
         try:
             async with asyncio.TaskGroup() as tasks:
-                running = [
-                    tasks.create_task(built.zone.run(), name="zone"),
-                    tasks.create_task(outside.serve(sockets=[public]), name="api"),
-                    tasks.create_task(inside.serve(sockets=[local]), name="local api"),
-                ]
-                tasks.create_task(_until(stop, built, outside, inside, running[0]), name="stop")
+                running = [tasks.create_task(built.zone.run(), name="zone")]
+                if images is not None:
+                    running.append(tasks.create_task(images.run(), name="images"))
+                tasks.create_task(outside.serve(sockets=[public]), name="api")
+                tasks.create_task(inside.serve(sockets=[local]), name="local api")
+                tasks.create_task(_until(stop, built, outside, inside, running), name="stop")
         except BaseExceptionGroup as group:
             raise _first(group) from group
         log.info("zone stopped", name=built.zone.own.name)
     return 0
 
 
-async def _offer(settings: Settings, built: Assembled, api: Api, stack: AsyncExitStack) -> None:
+async def _offer(settings: Settings, built: Assembled, api: Api, stack: AsyncExitStack) -> ImageService:
     """The OpenStack services, behind an identity of this zone's own; its first administrator is made here."""
     zone = built.zone
     passwords = HashingThreads(zone.ids)
@@ -142,8 +143,10 @@ async def _offer(settings: Settings, built: Assembled, api: Api, stack: AsyncExi
     if await identity.start(lambda: first_password(settings.folder, zone.ids)):
         log.info("first administrator made", kept_in=str(settings.folder / PASSWORD_FILE))
     face = Face(settings.public_url(), _reachable(settings), wanted.region)
-    compute = await open_compute(settings.compute, built)
-    api.offer(SERVICES, identity.gate, Surfaces(identity=identity, compute=compute), face)
+    images = await open_images(settings.images, settings.folder, built, stack)
+    compute = await open_compute(settings.compute, built, images.for_compute)
+    api.offer(SERVICES, identity.gate, Surfaces(identity=identity, compute=compute, images=images), face)
+    return images
 
 
 def _reachable(settings: Settings) -> str:
@@ -157,7 +160,7 @@ def _reachable(settings: Settings) -> str:
 
 
 async def _until(
-    stop: asyncio.Event, built: Assembled, outside: object, inside: object, zone: asyncio.Task[None]
+    stop: asyncio.Event, built: Assembled, outside: object, inside: object, running: list[asyncio.Task[None]]
 ) -> None:
     await stop.wait()
     log.info("stopping", name=built.zone.own.name)
@@ -165,7 +168,8 @@ async def _until(
     for server in (outside, inside):
         server.should_exit = True  # type: ignore[attr-defined]
     await built.zone.roster.flush()
-    zone.cancel()
+    for task in running:
+        task.cancel()
 
 
 async def _told(settings: Settings, built: Assembled, join_code: str | None) -> Up | None:

@@ -166,14 +166,6 @@ _COMPUTE: tuple[tuple[tuple[Rule, ...], str], ...] = (
 )  # fmt: skip
 
 
-# Of hosts, and of servers of any project: read only.
-_PLACEMENT: tuple[tuple[tuple[Rule, ...], str], ...] = (
-    ((ADMIN,), "allocations"),
-    ((ADMIN, SYSTEM_READER), "resource_providers allocation_candidates resource_classes traits"),
-    ((ADMIN, PROJECT_READER), "usages"),
-)
-
-
 # Of public images, and of those that are shared with the caller's project, zone/images/access.py takes the caller's
 # own project as the target.
 _IMAGE: tuple[tuple[tuple[Rule, ...], str], ...] = (
@@ -187,12 +179,39 @@ _IMAGE: tuple[tuple[tuple[Rule, ...], str], ...] = (
 )  # fmt: skip
 
 
+# Of what a project shares (networks, subnet pools), zone/networks/desk.py lets all see it that use the cloud.
+_NETWORK: tuple[tuple[tuple[Rule, ...], str], ...] = (
+    ((ADMIN, PROJECT_READER), """
+        get_network get_subnet get_subnetpool get_port get_router get_floatingip get_security_group
+        get_security_group_rule get_quota"""),
+    ((ADMIN, PROJECT_MEMBER), """
+        create_network update_network delete_network create_subnet update_subnet delete_subnet
+        create_subnetpool update_subnetpool delete_subnetpool create_port update_port delete_port
+        create_router update_router delete_router create_floatingip update_floatingip delete_floatingip
+        create_security_group update_security_group delete_security_group
+        create_security_group_rule delete_security_group_rule"""),
+    ((ADMIN,), """
+        administer_network administer_port bind_port administer_router administer_floatingip
+        administer_security_group get_network_ip_availability list_quotas update_quota"""),
+    ((ANYONE,), "get_extension get_availability_zone get_service_provider get_agent"),
+)  # fmt: skip
+
+
+# Of hosts, and of servers of any project: read only.
+_PLACEMENT: tuple[tuple[tuple[Rule, ...], str], ...] = (
+    ((ADMIN,), "allocations"),
+    ((ADMIN, SYSTEM_READER), "resource_providers allocation_candidates resource_classes traits"),
+    ((ADMIN, PROJECT_READER), "usages"),
+)
+
+
 def _table() -> Mapping[str, tuple[Rule, ...]]:
     found: dict[str, tuple[Rule, ...]] = {}
     for service, lines in (
         ("identity", _IDENTITY),
         ("compute", _COMPUTE),
         ("image", _IMAGE),
+        ("network", _NETWORK),
         ("placement", _PLACEMENT),
     ):
         for rules, actions in lines:

@@ -57,6 +57,12 @@ def spread_shares(room: Ints, n: int, chance: Chance) -> Ints:
     total = int(room.sum())
     if n >= total:
         return room.copy()
+    alone = np.flatnonzero(room)
+    if alone.size == 1:
+        # A leaf with one rack, for each of its orders.
+        shares = np.zeros_like(room)
+        shares[alone] = n
+        return shares
     # Marks are computed in whole numbers; where these would leave int64, rooms are so large that halves do as well.
     scaled = room
     while total * n >= 2**62:
@@ -284,6 +290,10 @@ class Sharing:
 
     def _reasons(self, in_hosts: bool) -> dict[str, int]:
         candidates = self._candidates
+        if not in_hosts and not self._out and len({*self.placements, *self.waiting}) == len(candidates):
+            # All are asked or have some, as in a leaf with one rack: nothing is left to be looked at.
+            asked = len(self.waiting.keys() - self.placements.keys())
+            return {Reason.UNDECIDED: asked} if asked else {}
         weight = np.maximum(candidates.hosts(), 1) if in_hosts else np.ones(candidates.rows, dtype=np.int64)
         weight = np.where(candidates.present(), weight, 0)
         found: dict[str, int] = {}

@@ -118,7 +118,7 @@ def left_out(room: Room, ask: Ask, near: Around, members: Mapping[str, int]) -> 
     leave(Reason.DOWN, ~columns.up[:count])
     leave(Reason.DISABLED, columns.disabled[:count])
     kinds = room.kinds[:count]
-    for kind in np.unique(kinds[left]).tolist():
+    for kind in np.flatnonzero(np.bincount(kinds[left])).tolist():
         reason = ask.left_out(*room.kind(kind))
         if reason:
             leave(reason, kinds == kind)

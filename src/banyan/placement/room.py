@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
-import numpy.ma  # noqa: F401  # np.unique imports it when first called, for most of a second: not in an order's midst
+import numpy.ma  # np.unique imports it when first called, for most of a second: not in an order's midst
 from numpy.typing import NDArray
 
 from banyan.placement.columns import TOTAL, USED, Columns, Ints, Place

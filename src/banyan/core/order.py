@@ -230,20 +230,31 @@ class Order(msgspec.Struct, frozen=True, array_like=True):
 
 
 def order_id(issuer: ZoneCode, project: str, user: str, retry_key: str) -> str:
-    """The id of a request that its caller may repeat: 32 hex digits. Without a retry key an id is random."""
+    """Under which a request is kept that its caller may repeat: 32 hex digits. Its order has a random id, and another
+    one if it must be made again."""
     return sha256(_ENCODER.encode((issuer, project, user, retry_key))).hexdigest()[:32]
 
 
-def share_id(order: str, number: int) -> str:
+def share_id(order: str, number: int, rack: int = 0) -> str:
     """The id under which a zone asks one member for the order again; `number` 0 is the first time, by its own id.
 
-    A member answers one id once and for ever, so that more guests of the same order need another.
+    A member answers one id once and for ever, so that more guests of the same order need another. Racks of one
+    zone keep their orders in one place: any but the first is asked under an id of its `rack` also the first time.
     """
+    if rack:
+        return sha256(_ENCODER.encode((order, number, rack))).hexdigest()[:32]
     return order if number == 0 else sha256(_ENCODER.encode((order, number))).hexdigest()[:32]
 
 
+def arguments(order: Order) -> dict[str, object]:
+    """What an order asks, by name: all but who, where to, and when."""
+    s = order.specification
+    asked: dict[str, object] = {name: getattr(s, name) for name in s.__struct_fields__}
+    return {**asked, "least": order.least, "most": order.most, "policy": order.policy}
+
+
 def arguments_digest(order: Order) -> bytes:
-    """32 bytes by which a repeated request is known to ask the same: of all but who, where to, and when.
+    """32 bytes by which a repeated order is known to ask the same: of all but who, where to, and when.
 
     Only programs of one version agree on it; it is compared where it was made.
     """

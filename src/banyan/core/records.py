@@ -25,6 +25,7 @@ from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord
 from banyan.core.rack import Rack
 from banyan.core.secret import Secret
 from banyan.core.server import ActionRecord, Holding, Server, ServerPage, ServerQuery, StoredOrder
+from banyan.core.shares import RetryRow, ShareKey, ShareRow
 from banyan.core.time import TimeBasis, Wall
 from banyan.core.zone import Child, ChildState, Uplink
 
@@ -282,21 +283,44 @@ class OrderRows(Protocol):
         """Deletes orders that came before and are not unconfirmed; at most `limit`, the oldest first."""
 
 
-class CancelRows(Protocol):
-    """Orders to be cancelled at members, until these acknowledge it. Member 0: cancelled here, by whoever sent them."""
+class ShareRows(Protocol):
+    """Shares of orders, by (member, id); core.shares. Member HERE: marks of what became of orders here."""
 
-    def put(self, members: Sequence[ZoneCode], order: str, at: Wall) -> None:
-        """Nothing happens to those that are there already."""
+    def put(self, rows: Sequence[ShareRow]) -> None:
+        """In the place of those that are there already."""
 
-    def drop(self, member: ZoneCode, order: str) -> None: ...
-    def of(self, member: ZoneCode, after: str, limit: int) -> Sequence[str]:
-        """Ids of orders, after that one."""
+    def get(self, member: int, id: str) -> ShareRow | None: ...
+    def of_order(self, order: str) -> Sequence[ShareRow]:
+        """Of all members but HERE."""
 
-    def members(self) -> Sequence[ZoneCode]:
-        """Those that have some, but 0."""
+    def drop(self, keys: Sequence[ShareKey]) -> None: ...
+    def owed(self, member: int, after: str, limit: int) -> Sequence[ShareRow]:
+        """Those that are decided, by id, after that one."""
 
-    def forget(self, member: ZoneCode, before: Wall) -> None:
-        """Those of before."""
+    def owing(self) -> Sequence[int]:
+        """Members of which some are decided, but HERE."""
+
+    def asked(self, after: str, limit: int) -> Sequence[str]:
+        """Orders that this zone has to decide about, by id, after that one."""
+
+    def held(self) -> tuple[int, Wall | None]:
+        """How many shares wait for the word of a zone above, and since when the oldest."""
+
+    def sweep(self, before: Wall, limit: int) -> int:
+        """Deletes marks of before; at most `limit`, and how many."""
+
+
+class RetryRows(Protocol):
+    """Requests with a retry key, by its hash."""
+
+    def get(self, id: str) -> RetryRow | None: ...
+    def put(self, row: RetryRow) -> None: ...
+    def drop(self, id: str) -> None: ...
+    def count(self, issuer: ZoneCode, project: str, since: Wall, limit: int) -> int:
+        """Of one project, made since then; no more than `limit` are counted."""
+
+    def sweep(self, before: Wall, limit: int) -> int:
+        """Deletes those of before; at most `limit`, the oldest first, and how many."""
 
 
 class CodeRows(Protocol):
@@ -382,7 +406,9 @@ class Unit(Protocol):
     @property
     def orders(self) -> OrderRows: ...
     @property
-    def cancels(self) -> CancelRows: ...
+    def shares(self) -> ShareRows: ...
+    @property
+    def retries(self) -> RetryRows: ...
     @property
     def codes(self) -> CodeRows: ...
     @property

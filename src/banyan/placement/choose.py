@@ -24,6 +24,8 @@ from banyan.placement.score import MAX_COUNT, apart, spread_keys
 # Members asked for one order beyond one for each guest. Digests are seconds old, not wrong: who has no luck with so
 # many finds the tree full, and a full tree must not be asked by every order again and again.
 MAX_TRIES: Final = 32
+# A rack of this zone is asked for one order so often: its ids can be told from the order's (core.order.share_id).
+MAX_ASKED: Final = 4
 
 
 class Chance(Protocol):
@@ -89,7 +91,7 @@ class Sharing:
     """One order at one zone, from the first shares to the last answer.
 
     `members`: guests of the order's group in each member. `only`: members that its hints name, None
-    for any. `whole`: one member takes all of it, or as many as are needed at least. Call `next` and send
+    for any. `whole`: one member takes all of it, or as many as are needed at least, until `split`. Call `next` and send
     what it gives; tell `placed`, `refused` or `undecided` of each share, and call it again; when it gives
     nothing and nothing is `waiting`, the order is decided here.
     """
@@ -110,7 +112,7 @@ class Sharing:
         self._chance = chance
         self._members = {key: n for key, n in (members or {}).items() if n > 0}
         self._only = only
-        self._whole = whole
+        self.whole = whole and order.specification.hints.policy is None
         self._debits = True
         self._want = want(order)
         self._out: dict[Key, Refusal | None] = {}
@@ -145,7 +147,7 @@ class Sharing:
         shape = self._want.shape
         for row in np.flatnonzero(shares).tolist():
             key, count = self._candidates.member(row).key, int(shares[row])
-            order = share_id(self._order.id, self._asked.get(key, 0))
+            order = self._id(key)
             number = self._candidates.sent(key, order, shape, count)
             self.waiting[key] = Share(key, order, count, self._named, number)
             self._asked[key] = self._asked.get(key, 0) + 1
@@ -153,6 +155,20 @@ class Sharing:
             result.append(self.waiting[key])
         self._tries += len(result)
         return tuple(result)
+
+    def split(self) -> None:
+        """From now on several may take a part each. Who refused to take all of it is asked again, unless it has room
+        for none."""
+        self.whole = False
+        self._out = {key: refusal for key, refusal in self._out.items() if refusal is None or refusal.fits < 1}
+        self._named = self._order.first + self.count
+
+    def _id(self, key: Key) -> str:
+        asked = self._asked.get(key, 0)
+        if key[0] != "rack":
+            return share_id(self._order.id, asked)
+        first = next((one for one in self._asked if one[0] == "rack"), key)
+        return share_id(self._order.id, asked, 0 if key == first and not asked else key[1])
 
     def disregard_debits(self) -> None:
         """From now on members are believed as they are: what they owe answers for may be in their digests already, and
@@ -179,7 +195,7 @@ class Sharing:
     def _shares(self, room: Ints, n: int) -> Ints:
         hints = self._order.specification.hints
         if hints.policy is None:
-            return self._one_takes_all(room, n) if self._whole else self._by_policy(room, n)
+            return self._one_takes_all(room, n) if self.whole else self._by_policy(room, n)
         group = self._group()
         zones = hints.scope is GroupScope.ZONE
         match hints.policy:
@@ -217,7 +233,9 @@ class Sharing:
             return which * n
         most = int(np.argmax(room)) if room.size else 0
         shares = np.zeros_like(room)
-        if room.size and room[most] >= self._order.least:
+        # While there are others with room, all may have a place by a part each.
+        alone = not self.whole or (room > 0).sum() == 1
+        if room.size and room[most] >= self._order.least and alone:
             shares[most] = room[most]
         return shares
 
@@ -246,7 +264,7 @@ class Sharing:
         self._candidates.answered(key, share.order, count)
         if count:
             self.placements[key] = self.placements.get(key, 0) + count
-        if count < share.count:
+        if count < share.count or (key[0] == "rack" and self._asked[key] >= MAX_ASKED):
             self._out[key] = Refusal(0, {}, count)
 
     def refused(self, key: Key, refusal: Refusal) -> None:

@@ -335,14 +335,32 @@ orders = Table(
 _CLAIMED = text("state = 'claimed'")
 Index("orders_claimed", orders.c.id, sqlite_where=_CLAIMED, postgresql_where=_CLAIMED)
 
-# Orders whose cancel a member has not acknowledged yet; member 0: cancelled here, by whoever sent them.
-cancels = Table(
-    "cancels",
+# What members were asked for, and which word is owed to them; member 0: what became of an order here (core/shares.py).
+shares = Table(
+    "shares",
     metadata,
     Column("member", BigInteger, primary_key=True, autoincrement=False),
-    Column("order_id", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("order_id", Text, nullable=False),
+    Column("state", Text, nullable=False),
     Column("at", Instant, nullable=False),
+    Index("shares_order", "order_id"),
     sqlite_with_rowid=False,
+)
+_OPEN = text("state IN ('asked', 'held')")
+Index("shares_open", shares.c.state, shares.c.order_id, sqlite_where=_OPEN, postgresql_where=_OPEN)
+
+# Requests that may be repeated: a day's, some thousands to a project.
+retries = Table(
+    "retries",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("issuer", Code, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Index("retries_project", "issuer", "project", "at"),
+    Index("retries_at", "at"),
 )
 
 codes = Table(

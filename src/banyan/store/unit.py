@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from banyan.store.authorities import SqlAuthorities
-from banyan.store.cancels import SqlCancels
 from banyan.store.catalogue import SqlCatalogue
 from banyan.store.children import SqlChildren
 from banyan.store.codes import SqlCodes
@@ -28,9 +27,11 @@ from banyan.store.networks import SqlNetworks
 from banyan.store.orders import SqlOrders
 from banyan.store.own import SqlSelf
 from banyan.store.racks import SqlRacks
+from banyan.store.retries import SqlRetries
 from banyan.store.rules import SqlRules
 from banyan.store.server_actions import SqlActions
 from banyan.store.servers import SqlServers
+from banyan.store.shares import SqlShares
 from banyan.store.streams import SqlStreams
 from banyan.store.tokens import SqlTokens
 from banyan.store.uplinks import SqlUplinks
@@ -61,7 +62,8 @@ class SqlUnit:
     directory: SqlDirectory
     compute: SqlCompute
     networks: SqlNetworks
-    cancels: SqlCancels
+    shares: SqlShares
+    retries: SqlRetries
     images: SqlImageRows
 
 
@@ -90,6 +92,7 @@ def unit(connection: Connection, seal: Seal) -> SqlUnit:
         SqlDirectory(connection, seal),
         SqlCompute(connection),
         SqlNetworks(connection),
-        SqlCancels(connection),
+        SqlShares(connection),
+        SqlRetries(connection),
         SqlImageRows(connection),
     )

@@ -47,9 +47,9 @@ from banyan.zone.roster import Roster
 from banyan.zone.servers.answers import Answers
 from banyan.zone.servers.assembly import Assembly
 from banyan.zone.servers.below import Below
-from banyan.zone.servers.cancels import Cancels
 from banyan.zone.servers.leaf import RackServers
 from banyan.zone.servers.placing import Placing
+from banyan.zone.servers.shares import Shares
 from banyan.zone.servers.tree import TreeServers
 from banyan.zone.servers.upkeep import Upkeep
 from banyan.zone.settings import ZoneSettings
@@ -128,10 +128,10 @@ class Zone:
         below = Below(self.roster, self.tree, settings.replies)
         self._assembly = Assembly(own, store, clock, ids, self.members, self.streams, lambda: self.tree.path)
         self.servers = self._assembly.leaf
-        self.cancels = Cancels(own, store, clock, below)
-        self.placing = Placing(own, clock, ids, self.members, self.servers, below, self.cancels, lambda: self.tree.path)
+        self.order_shares = Shares(own, store, clock, below, self.servers)
+        self.placing = Placing(own, clock, ids, self.members, self.servers, below, self.order_shares)
         self.tree_servers = TreeServers(
-            own, ids, self.tree, self.roster, self.streams, self.servers, below, self.placing, self.ancestors
+            own, store, ids, self.tree, self.roster, self.streams, self.servers, below, self.placing, self.ancestors
         )
         self.server_answers = Answers(self.tree_servers, self.ancestors, self._admit)
         self.answer: Answering = _not_ready
@@ -155,13 +155,13 @@ class Zone:
         self.refusal_notes = RefusalNotes(own, store, clock, (self.admission.refusals, self.api_refusals))
         self.loops = {a.name: Loop(a, clock, ids) for a in self._activations()}
         self.roster.woken = self.loops["health"].signal
-        self.cancels.signal = self.loops["cancels"].signal
+        self.order_shares.signal = self.loops["shares"].signal
         self.admission.refusals.full = self.api_refusals.full = self.loops["refusals"].signal
         own.retimed = self._retimed
         self._tasks: asyncio.TaskGroup | None = None
 
     def _activations(self) -> tuple[Activation, ...]:
-        return (self.publish, self.health, self.certificates, self.shapes, self.refusal_notes, self.cancels)
+        return (self.publish, self.health, self.certificates, self.shapes, self.refusal_notes, self.order_shares)
 
     def _retimed(self) -> None:
         for name in ("certificates", "publish"):
@@ -216,7 +216,7 @@ class Zone:
             self._add_uplink(row).side.again = coded and bool(row.certificate)
         self._place()
         await self.roster.load()
-        await self.cancels.load()
+        await self.order_shares.load()
         for spec in self.settings.racks:
             await self._add_rack(spec)
         await self._drop_racks()
@@ -436,7 +436,7 @@ class Zone:
     def metrics(self) -> dict[str, float]:
         """Gauges and counters by Prometheus name; cheap to read."""
         children = list(self.roster.live.values())
-        found: dict[str, float] = {
+        found: dict[str, float] = self.order_shares.metrics() | {
             "banyan_children": len(children),
             "banyan_sessions": sum(live.session is not None for live in children),
             "banyan_zones_below": len(self.tree),

@@ -59,6 +59,10 @@ class Answers:
                 who = self._who(call.person, caller)
                 within = request.deadline / 1000 * PART
                 reply = await servers.placing.place(call.order, who, within, call.above, self._admit)
+            case "confirm":
+                within = request.deadline / 1000 * PART
+                await servers.placing.confirm(read(request.body, OrderCall).order, within)
+                reply = Nothing()
             case "cancel":
                 await servers.placing.cancel(caller, read(request.body, OrderCall).order)
                 reply = Nothing()
@@ -86,7 +90,9 @@ class Answers:
                 one = read(request.body, IdCall)
                 reply = ConsoleReply(await servers.console(self._who(one.person, caller), one.id, one.lines or None))
             case _:
-                known = "page, usage, command, place, cancel, act, change, look, servers, why, actions and console"
+                known = (
+                    "page, usage, command, place, confirm, cancel, act, change, look, servers, why, actions, console"
+                )
                 raise BadInput("bad-verb", f"this version answers {known}, not {request.verb[:40]!r}")
         return msgspec.msgpack.encode(reply)
 

@@ -19,6 +19,7 @@ from banyan.core.journal import Event
 from banyan.core.order import Order
 from banyan.core.records import StoreUnknown, Unit
 from banyan.core.server import Server, StoredOrder
+from banyan.core.shares import ShareRow
 from banyan.zone.firm import firm
 from banyan.zone.loop import contained
 from banyan.zone.own import Own
@@ -33,14 +34,16 @@ Answer = StoredOrder | BanyanError | None
 
 @dataclass(slots=True)
 class Claimed:
-    """One order whose places are pending. The answer: None if it is stored, what was stored under its id, or why it was
-    not stored."""
+    """One order whose places are pending. `share`: the row that says who decides about it, if that is not settled by
+    the claim itself; stored with it. The answer: None if it is stored, what was stored under its id, or why it was not
+    stored."""
 
     order: Order
     stored: StoredOrder
     servers: Sequence[Server]
     event: Event
     admit: Callable[[Order], None]
+    share: ShareRow | None = None
     answer: asyncio.Future[StoredOrder | None] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -124,6 +127,7 @@ class ClaimedOrders:
         known = unit.orders.insert(*(claimed.stored for claimed in admitted))
         fresh = [claimed for claimed in admitted if claimed.order.id not in known]
         unit.servers.insert([server for claimed in fresh for server in claimed.servers])
+        unit.shares.put([claimed.share for claimed in fresh if claimed.share is not None])
         self._own.write_all(unit, [claimed.event for claimed in fresh])
         effect.new += [(claimed.order.id, claimed.servers) for claimed in fresh]
         return [refused.get(claimed.order.id) or known.get(claimed.order.id) for claimed in batch]

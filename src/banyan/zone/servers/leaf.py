@@ -96,7 +96,7 @@ class LeafServers:
         self._own = own
         self._store = store
         self._passwords = passwords
-        self._path = path
+        self.path = path
 
     # --- orders ---------------------------------------------------------------------------------
 
@@ -155,6 +155,10 @@ class LeafServers:
             return begun
 
         rack.work.queue(await rack.places.write("server.action", work))
+
+    async def known(self, orders: Sequence[str]) -> list[str]:
+        """Those of these orders that came to a rack here."""
+        return await self._store.read(lambda unit: [id for id in orders if unit.orders.get(id) is not None])
 
     async def unconfirmed(self) -> list[str]:
         """Orders that wait for their sender's word, of all racks."""

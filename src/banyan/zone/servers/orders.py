@@ -21,6 +21,7 @@ from banyan.core.order import Claim, Order, arguments_digest, check_order, place
 from banyan.core.ports import Clock, Ids, Store
 from banyan.core.records import StoreUnknown, Unit
 from banyan.core.server import Level, NoValidHost, OrderState, Server, StoredOrder
+from banyan.core.shares import ShareRow
 from banyan.core.time import Mono, Wall
 from banyan.placement.explain import level
 from banyan.zone.firm import firm
@@ -79,10 +80,16 @@ class Orders:
     # --- taking ---------------------------------------------------------------------------------
 
     async def take(
-        self, order: Order, caller: Caller, admit: Admit = admit_all, above: tuple[Level, ...] = ()
+        self,
+        order: Order,
+        caller: Caller,
+        admit: Admit = admit_all,
+        above: tuple[Level, ...] = (),
+        share: ShareRow | None = None,
     ) -> Taken:
         """Claims and stores; the servers are built after it. `admit` raises Refused for an order that comes too late;
-        it is asked again where the order commits. `above`: what the zones said through which it came; stored with it.
+        it is asked again where the order commits. `above`: what the zones said through which it came; it and `share`
+        (core.shares) are stored with the order.
 
         Raises NoValidHost, Conflict("other-order"), Refused("order-cancelled"), BadInput("bad-order"); Unreachable
         ("order-undecided") when the store does not say whether it has it, ("order-lost") when it has not: the same
@@ -96,7 +103,7 @@ class Orders:
         future: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
         self._waiting[order.id] = future
         try:
-            taken = await firm(self._take(order, caller, admit, above))
+            taken = await firm(self._take(order, caller, admit, above, share))
         except BaseException as error:
             if isinstance(error, Exception):
                 future.set_exception(error)
@@ -110,7 +117,9 @@ class Orders:
         finally:
             del self._waiting[order.id]
 
-    async def _take(self, order: Order, caller: Caller, admit: Admit, above: tuple[Level, ...]) -> Taken:
+    async def _take(
+        self, order: Order, caller: Caller, admit: Admit, above: tuple[Level, ...], share: ShareRow | None
+    ) -> Taken:
         near = await self.places.near(order)
         for _ in range(DRAWS):
             try:
@@ -131,7 +140,7 @@ class Orders:
                 first=servers[0].id,
                 servers=str(claim.count),
             )
-            claimed = Claimed(order, stored, servers, event, admit)
+            claimed = Claimed(order, stored, servers, event, admit, share)
             try:
                 known = await self.claimed.store(claimed)
             except StoreUnknown:

@@ -2,8 +2,10 @@
 
 Own racks and child zones are members alike: a zone never looks inside one, so that depth costs no code. What a member
 has is believed from its digest less what was sent to it since; who refuses says what it has now. An order for one
-server, or for several of which any number will do, is durable where it is claimed, and nothing is written here. Of a
-member that gave no answer nobody knows what it did: its part goes elsewhere only once a cancel of it is stored.
+server, for several of which any number will do, or that one member takes whole, is durable where it is claimed, and
+nothing is written here. One that needs several members at once is claimed everywhere before any of it is begun: its
+shares are stored before they leave, and what came of all of them is one commit (shares.py). Of a member that gave no
+answer nobody knows what it did: its part goes elsewhere only once a cancel of it is stored.
 """
 
 from __future__ import annotations
@@ -20,21 +22,23 @@ from banyan.core.digest import check_counters
 from banyan.core.errors import BanyanError, Unreachable
 from banyan.core.identity import Caller
 from banyan.core.ids import RackCode, ZoneCode
-from banyan.core.order import Order, Reason, Refusal, Specification, check_order
+from banyan.core.order import Order, Reason, Refusal, Specification, check_order, share_id
 from banyan.core.ports import Clock, Ids
+from banyan.core.records import Unit
 from banyan.core.server import Level, Made, NoValidHost
 from banyan.core.server_messages import MAX_LEVELS, PlaceCall, PlaceReply
+from banyan.core.shares import HERE, ShareKey, ShareState
 from banyan.core.time import Mono
 from banyan.placement.candidates import Key
-from banyan.placement.choose import Share, Sharing, for_member
+from banyan.placement.choose import MAX_ASKED, Share, Sharing, for_member
 from banyan.placement.explain import few, level
 from banyan.zone.members import Members
 from banyan.zone.own import Own
 from banyan.zone.servers.access import Who, caller_of
 from banyan.zone.servers.below import Below, may_have_acted, person_of
-from banyan.zone.servers.cancels import HERE, Cancels
 from banyan.zone.servers.leaf import LeafServers
 from banyan.zone.servers.orders import Admit, Taken, admit_all
+from banyan.zone.servers.shares import Shares
 
 # Of what is left of a deadline so much goes to a member, so that there is time to do something about its silence.
 PART: Final = 0.8
@@ -47,9 +51,15 @@ MAX_WENT: Final = 20_000
 _NONE: Final = Specification("", {})
 
 
+Note = Callable[[Unit, PlaceReply], None]
+"""What is stored with the decision about an order, in the same commit."""
+
+
 @dataclass(slots=True)
 class _Course:
-    """One order under way. `until`: when its sender gives up."""
+    """One order under way. `until`: when its sender gives up. `state`: that of its shares before anything is decided,
+    None if they are not stored; `two_phase`: what they claim waits to be confirmed. `placed`: shares that have their
+    places, and whether these wait."""
 
     order: Order
     who: Who
@@ -57,14 +67,17 @@ class _Course:
     until: Mono
     admit: Admit
     sharing: Sharing
+    note: Note | None
+    state: ShareState | None
+    two_phase: bool
+    placed: list[tuple[ShareKey, bool]] = field(default_factory=list)
+    refused: bool = False
     made: list[Made] = field(default_factory=list)
     levels: list[Level] = field(default_factory=list)
     again: bool = False
 
 
 class Placing:
-    """`path`: of this zone, as it is called now."""
-
     def __init__(
         self,
         own: Own,
@@ -73,8 +86,7 @@ class Placing:
         members: Members,
         leaf: LeafServers,
         below: Below,
-        cancels: Cancels,
-        path: Callable[[], str],
+        shares: Shares,
     ) -> None:
         self.placed = self.refused = self.undecided = 0
         self._own = own
@@ -83,11 +95,12 @@ class Placing:
         self._members = members
         self._leaf = leaf
         self._below = below
-        self._cancels = cancels
-        self._path = path
+        self._shares = shares
+        self._path = leaf.path
         # Where orders of late went: the children, HERE for own racks, and under which ids.
-        self._went: OrderedDict[str, set[tuple[ZoneCode, str]]] = OrderedDict()
+        self._went: OrderedDict[str, set[ShareKey]] = OrderedDict()
         self._under_way: dict[str, asyncio.Task[PlaceReply]] = {}
+        shares.working = self.working
         self._ways: OrderedDict[str, tuple[Order, tuple[Level, ...]]] = OrderedDict()
         self._recent: OrderedDict[tuple[int, str], dict[int, Mono]] = OrderedDict()
 
@@ -98,32 +111,45 @@ class Placing:
         within: float,
         above: tuple[Level, ...] = (),
         admit: Admit = admit_all,
+        note: Note | None = None,
     ) -> PlaceReply:
-        """Its places, or the refusal of all members; within so many seconds.
+        """Its places, or the refusal of all members; within so many seconds. With a `note` its shares are stored before
+        they leave: after a death of this zone none is kept that the note does not tell of.
 
         Of members that do not answer nothing is expected any more: a cancel of their part is stored. Raises what
-        Orders.take raises but NoValidHost.
+        Orders.take raises but NoValidHost, and what Shares.decide does.
         """
         check_order(order)
         admit(order)
-        self._cancels.check(order.id)
+        self._shares.check(order.id)
         known = self._under_way.get(order.id)
         if known is None:
-            known = asyncio.ensure_future(self._place(order, who, within, above, admit))
+            known = asyncio.ensure_future(self._place(order, who, within, above, admit, note))
             self._under_way[order.id] = known
             known.add_done_callback(lambda task: self._ended(order.id, task))
         # Whoever asked may be gone before it is known what became of the order; that is found out all the same.
         return await asyncio.shield(known)
+
+    def working(self, order: str) -> bool:
+        """Whether that order is under way here now."""
+        return order in self._under_way
 
     async def cancel(self, who: Who, order: str) -> None:
         """Refuses the order from now on, and undoes what came of it, here and below: stored when this returns. Who does
         not know any more where it went, as after a restart, tells all children, which may have it."""
         went = self._went.get(order)
         if went is None:
-            went = {(code, order) for code in self._members.children}
-        await self._cancels.here(order, sorted(one for one in went if one[0] != HERE))
+            racks = [share_id(order, n, rack) for rack in self._leaf.racks for n in range(MAX_ASKED)]
+            went = {(int(code), order) for code in self._members.children}
+            went |= {(HERE, id) for id in await self._leaf.known(racks)}
+        await self._shares.cancelled(order, sorted(one for one in went if one[0] != HERE))
         for id in sorted({order, *(id for member, id in went if member == HERE)}):
             await self._leaf.cancel(who, id)
+
+    async def confirm(self, order: str, within: float) -> None:
+        """What was claimed here and below for that order is begun: stored when this returns, and told to whom it
+        concerns, as far as they answer in so many seconds. Raises what Shares.confirmed does."""
+        await self._shares.say(await self._shares.confirmed(order), within)
 
     def ways(self, who: Who, id: str) -> tuple[Level, ...]:
         """Of an order or a request of late: what this zone and those below did with it."""
@@ -139,7 +165,7 @@ class Placing:
         now = self._clock.now()
         return {ZoneCode(c) for c, at in self._recent.get((issuer, project), {}).items() if now - at < LATE}
 
-    def _sent(self, order: Order, child: ZoneCode, id: str) -> None:
+    def _sent(self, order: Order, child: int, id: str) -> None:
         self._went.setdefault(order.id, set()).add((child, id))
         while len(self._went) > MAX_WENT:
             self._went.popitem(last=False)
@@ -151,38 +177,93 @@ class Placing:
 
     def _ended(self, order: str, task: asyncio.Task[PlaceReply]) -> None:
         del self._under_way[order]
-        if not task.cancelled():
-            task.exception()
+        if not task.cancelled() and task.exception() is not None:
+            # Of what it asked for something may be left, if the store did not answer.
+            self._shares.look()
 
     # --- one order --------------------------------------------------------------------------------
 
-    async def _place(self, order: Order, who: Who, within: float, above: tuple[Level, ...], admit: Admit) -> PlaceReply:
+    async def _place(
+        self, order: Order, who: Who, within: float, above: tuple[Level, ...], admit: Admit, note: Note | None
+    ) -> PlaceReply:
         until = Mono(self._clock.now() + within)
         sharing = Sharing(self._members.candidates, order, self._ids, whole=order.least > 1)
-        course = _Course(order, who, above, until, admit, sharing)
-        await self._share_out(course)
-        if not sharing.enough:
-            sharing.disregard_debits()
+        state = ShareState.HELD if order.two_phase else ShareState.ASKED if note is not None else None
+        course = _Course(order, who, above, until, admit, sharing, note, state, order.two_phase)
+        if order.least > 1 and not sharing.whole:
+            self._split(course)
+        try:
             await self._share_out(course)
-        return self._reply(course)
+            if not sharing.enough and sharing.whole:
+                self._split(course)
+                await self._share_out(course)
+            if not sharing.enough:
+                sharing.disregard_debits()
+                await self._share_out(course)
+            reply = self._reply(course)
+            await self._decide(course, reply)
+        except Exception:
+            await self._undo(course)
+            raise
+        return reply
+
+    def _split(self, course: _Course) -> None:
+        """From now on what several members claim is begun when all that is needed is claimed."""
+        course.sharing.split()
+        course.two_phase = True
+        course.state = course.state or ShareState.ASKED
+
+    async def _decide(self, course: _Course, reply: PlaceReply) -> None:
+        order, note = course.order, course.note
+        if course.state is None:
+            return
+        if course.state is ShareState.HELD and reply.refusal is None and not course.refused:
+            self._shares.check(order.id)
+            return
+        held = course.state is ShareState.HELD
+        verdict = ShareState.CANCEL if reply.refusal else ShareState.HELD if held else ShareState.CONFIRM
+
+        def noted(unit: Unit) -> None:
+            if note is not None:
+                note(unit, reply)
+
+        rows = await self._shares.decide(order.id, course.placed, verdict, noted)
+        await self._shares.say(rows, max(0.0, course.until - self._clock.now()) * PART)
+
+    async def _undo(self, course: _Course) -> None:
+        """After an error nobody is told of any server: none is kept."""
+        order = course.order
+        if course.state is not None:
+            await self._shares.abandon(order.id)
+            return
+        children = [key for key, _ in course.placed if key[0] not in self._leaf.racks]
+        if children:
+            await self._shares.owe(order.id, children)
+        for key, _ in course.placed:
+            if key[0] in self._leaf.racks:
+                await self._leaf.cancel(course.who, key[1])
 
     async def _share_out(self, course: _Course) -> None:
         """Until the order has its places or nobody is left to ask. All members of one turn are asked at once."""
+        order = course.order
         while shares := course.sharing.next():
-            self._cancels.check(course.order.id)
+            self._shares.check(order.id)
             here = self._level(course, shares)
+            children = [key_of(share) for share in shares if share.member[0] == "child"]
+            if course.state is not None and children:
+                await self._shares.asked(order.id, children, course.state)
             sent = (self._send(course, share, here) for share in shares)
             results = await asyncio.gather(*sent, return_exceptions=True)
             raised: BaseException | None = None
-            silent: list[tuple[ZoneCode, str]] = []
+            silent: list[ShareKey] = []
             for share, result in zip(shares, results, strict=True):
                 if isinstance(result, BanyanError) and may_have_acted(result) and share.member[0] == "child":
-                    silent.append((ZoneCode(share.member[1]), share.order))
+                    silent.append(key_of(share))
                 error = self._heed(course, share, result)
                 raised = raised or error
             if silent:
                 # Stored before anything goes elsewhere, and before anybody is told.
-                await self._cancels.owe(silent)
+                await self._shares.owe(order.id, silent)
             if raised is not None:
                 raise raised
 
@@ -193,8 +274,10 @@ class Placing:
             if result.refusal is not None:
                 self._believe(key, result.refusal)
                 sharing.refused(key, result.refusal)
+                course.refused = True
             else:
                 sharing.placed(key, len(result.made))
+                course.placed.append((key_of(share), course.two_phase))
                 course.made += result.made
                 course.again = course.again or result.again
             course.levels += result.levels
@@ -211,11 +294,13 @@ class Placing:
             # Of an own rack it is the store that does not say what it did: nobody is there to be told of a cancel.
             return result if key[0] == "rack" else None
         sharing.refused(key, Refusal(1, {Reason.REFUSED: 1}))
+        course.refused = True
         return result if result.code == "other-order" else None
 
     async def _send(self, course: _Course, share: Share, here: Level) -> PlaceReply:
         order, (kind, code) = course.order, share.member
-        part = for_member(order, self._name(share.member), {}, share, order.least)
+        least = 1 if course.two_phase else order.least
+        part = replace(for_member(order, self._name(share.member), {}, share, least), two_phase=course.two_phase)
         above = (*course.above, here)
         if kind == "rack":
             self._sent(order, HERE, part.id)
@@ -234,8 +319,11 @@ class Placing:
         servers = self._leaf.racks.get(rack)
         if servers is None:
             return PlaceReply(refusal=Refusal(1, {Reason.NOT_OFFERED: 1}))
+        row = None
+        if course.state is not None:
+            row = self._shares.row(course.order.id, (rack, part.id), course.state)
         try:
-            taken = await servers.orders.take(part, caller_of(course.who), course.admit, above)
+            taken = await servers.orders.take(part, caller_of(course.who), course.admit, above, row)
         except NoValidHost as error:
             return PlaceReply(refusal=Refusal(error.looked, error.counts, error.fits))
         return _reply_of(taken, self._path())
@@ -287,6 +375,10 @@ class Placing:
             self._members.refused(ZoneCode(key[1]), refusal.digest)
         except (ValueError, KeyError):
             return
+
+
+def key_of(share: Share) -> ShareKey:
+    return share.member[1], share.order
 
 
 def _reply_of(taken: Taken, path: str) -> PlaceReply:

@@ -38,10 +38,19 @@ class Servers(Protocol):
         most: int = 1,
         policy: Policy = Policy.SPREAD,
         retry_key: str = "",
+        asked: Mapping[str, object] | None = None,
     ) -> Created:
         """Between `least` and `most` servers in the project of `who`, claimed and durable when this returns; they are
-        built after it. Raises NoValidHost with the counts per reason, BadInput("bad-order"), Conflict("other-order")
-        (a retry key with other arguments), Refused("quota-exceeded")."""
+        built after it. Raises NoValidHost with the counts per reason, BadInput("bad-order"), Refused("quota-exceeded").
+
+        The same `retry_key` of the same user within 24 hours gives the same servers. `asked`: by what, each by its
+        name, a request under that key is known to be the same; the specification's own fields if None. Raises
+        BadInput("bad-retry-key"), Conflict("other-order") that names what differs,
+        Refused("too-many-retry-keys").
+        """
+
+    async def answered(self, who: Principal, retry_key: str, asked: Mapping[str, object]) -> Created | None:
+        """What `create` answered under that key, None if it did not. Raises what it does about keys."""
 
     async def show(self, who: Who, id: str) -> Server:
         """With its user data. A deleted one is shown to nobody but operators."""

@@ -8,18 +8,17 @@ there. Nothing is asked twice: a change that was not answered has an unknown out
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from banyan.core.errors import BadInput, Conflict, NotFound, Refused, Unreachable
+from banyan.core.errors import BadInput, NotFound, Refused, Unreachable
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import RackCode, ZoneCode, read_guest_id
-from banyan.core.order import Order, Policy, Specification, arguments_digest, order_id
-from banyan.core.ports import Ids
+from banyan.core.order import Order, Policy, Refusal, Specification, arguments, check_order
+from banyan.core.ports import Ids, Store
 from banyan.core.principal import Principal
 from banyan.core.server import (
     MAX_PAGE,
@@ -44,6 +43,7 @@ from banyan.core.server_messages import (
     IdCall,
     LookCall,
     LookReply,
+    PlaceReply,
     ServerReply,
     ServersCall,
     ServersReply,
@@ -57,14 +57,13 @@ from banyan.zone.servers.access import Who, require_may_act
 from banyan.zone.servers.below import Below, may_have_acted, person_of
 from banyan.zone.servers.leaf import LeafServers, bounded
 from banyan.zone.servers.listing import Ask, Source, fitting, merged
-from banyan.zone.servers.placing import Placing
+from banyan.zone.servers.placing import Note, Placing
+from banyan.zone.servers.retries import Retries
 from banyan.zone.streams import Streams
 from banyan.zone.tree import Tree
 
 T = TypeVar("T")
 
-# Answers that are kept for whoever says the same again.
-MAX_KEPT: Final = 10_000
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -74,6 +73,7 @@ class TreeServers:
     def __init__(
         self,
         own: Own,
+        store: Store,
         ids: Ids,
         tree: Tree,
         roster: Roster,
@@ -92,8 +92,7 @@ class TreeServers:
         self._leaf = leaf
         self._below = below
         self._above = above
-        # Answers to orders with a retry key, by the order's id.
-        self._kept: OrderedDict[str, tuple[bytes, Created]] = OrderedDict()
+        self._retries = Retries(own, store, ids)
 
     @property
     def routes(self) -> int:
@@ -111,33 +110,47 @@ class TreeServers:
         most: int = 1,
         policy: Policy = Policy.SPREAD,
         retry_key: str = "",
+        asked: Mapping[str, object] | None = None,
         project: str = "",
     ) -> Created:
         """`project`: in whose name an operator orders; a user orders in its own."""
-        user = who.user if isinstance(who, Principal) else who.subject
-        of = who.project if isinstance(who, Principal) else project
-        if not of:
-            raise BadInput("no-project", "servers belong to a project: give one, or a token that is scoped to one")
-        if isinstance(who, Caller):
-            self._check_operator(who)
-        issuer = who.issuer if isinstance(who, Principal) else self._own.code
-        id = order_id(issuer, of, user, retry_key) if retry_key else self._ids.token(16).hex()
-        order = Order(id, issuer, of, user, specification, least, most, policy)
-        known = self._kept.get(id) if retry_key else None
-        if known is not None:
-            if known[0] != arguments_digest(order):
-                text = "the same retry key was used before for another order; take another key"
-                raise Conflict("other-order", text)
-            return known[1]
-        reply = await self.placing.place(order, who, self._below.replies)
-        if reply.refusal is not None:
-            raise NoValidHost(reply.refusal.looked, reply.refusal.counts, least, reply.refusal.fits)
-        created = Created(id, reply.made, reply.again, reply.levels)
+        issuer, of, user = self._for(who, project)
+
+        def order(id: str) -> Order:
+            return Order(id, issuer, of, user, specification, least, most, policy)
+
+        async def keyed(id: str, note: Note) -> PlaceReply:
+            return await self.placing.place(order(id), who, self._below.replies, note=note)
+
+        made: Created | PlaceReply
         if retry_key:
-            self._kept[id] = (arguments_digest(order), replace(created, again=True))
-            while len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
-        return created
+            check_order(order(retry_key))
+            same = arguments(order(retry_key)) if asked is None else asked
+            made = await self._retries.create(issuer, of, user, retry_key, same, keyed)
+        else:
+            id = self._ids.token(16).hex()
+            made = await self.placing.place(order(id), who, self._below.replies)
+            if made.refusal is None:
+                return Created(id, made.made, made.again, made.levels)
+        if isinstance(made, Created):
+            return made
+        refusal = made.refusal or Refusal(0, {})
+        raise NoValidHost(refusal.looked, refusal.counts, least, refusal.fits)
+
+    async def answered(self, who: Principal, retry_key: str, asked: Mapping[str, object]) -> Created | None:
+        issuer, of, user = self._for(who, "")
+        return await self._retries.answered(issuer, of, user, retry_key, asked)
+
+    def _for(self, who: Who, project: str) -> tuple[ZoneCode, str, str]:
+        """Issuer, project and user of what the caller orders. Raises BadInput("no-project"), Refused("forbidden")."""
+        if isinstance(who, Principal):
+            found = who.issuer, who.project, who.user
+        else:
+            self._check_operator(who)
+            found = self._own.code, project, who.subject
+        if not found[1]:
+            raise BadInput("no-project", "servers belong to a project: give one, or a token that is scoped to one")
+        return found
 
     def _check_operator(self, who: Caller) -> None:
         """Raises Refused("forbidden") unless that operator may order anywhere in this zone."""

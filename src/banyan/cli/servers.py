@@ -99,6 +99,7 @@ def create(
         return OK
 
 
+# gap: `server list` (as racks were last seen) and `server placed` (what Banyan made) are two lists of partly the same
 def placed(
     *,
     project: Annotated[str, Parameter(help="Only of this project, by its id.", show_default=False)] = "",

@@ -78,7 +78,8 @@ def issue(seed: Secret, claims: TokenClaims) -> Secret:
 def verify(token: str, keys: Iterable[TokenKey], now: Wall) -> TokenClaims:
     """What `token` says, if one of `keys` signed it and it holds at `now`.
 
-    Raises Unauthenticated: bad-token, token-unknown-key, token-early, token-expired. Nothing of the token is repeated.
+    Raises Unauthenticated: bad-token, token-unknown-key, token-of-another-zone, token-early, token-expired. Of a token
+    that no key of ours signed nothing is repeated.
     """
     try:
         key, payload = opened(token, _TYPE, keys, MAX_TOKEN)
@@ -95,7 +96,13 @@ def verify(token: str, keys: Iterable[TokenKey], now: Wall) -> TokenClaims:
     except (NotSigned, msgspec.MsgspecError, BadInput, KeyError, ValueError):
         raise Unauthenticated("bad-token", _BAD) from None
     if issuer != key.issuer:
-        raise Unauthenticated("bad-token", _BAD, detail="the key does not speak for the zone in the token")
+        # Our own key signed it, under the code that this zone had until it adopted another's (zone/own.py).
+        raise Unauthenticated(
+            "token-of-another-zone",
+            f"this token was made for zone {code_text(issuer)}, which this zone was until it took the place of zone "
+            f"{code_text(key.issuer)} (`banyan zone replace` at its parent); it is good for nothing any more: at the "
+            "zone's machine, `banyan token create` makes a new one",
+        )
     # Our own comparison, at the given instant: joserfc's would ask the machine's clock.
     if now < claims.nbf - SKEW:
         raise Unauthenticated(

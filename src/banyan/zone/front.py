@@ -291,6 +291,8 @@ class Front:
 
     # --- servers ----------------------------------------------------------------------------------
 
+    # gap: /v1/placed is for those who hold the whole zone; an operator of a subtree is told that there is nothing
+
     async def create_servers(
         self, caller: Caller, specification: Specification, *, count: int, least: int, project: str
     ) -> ServersCreated:

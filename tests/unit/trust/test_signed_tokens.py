@@ -78,7 +78,7 @@ def test_keys() -> None:
     assert code_of(token(key="another")) == "token-unknown-key"
     assert code_of(token(), keys=()) == "token-unknown-key"
     # A key that is believed, but for another zone's tokens.
-    assert code_of(token(), keys=(TokenKey(WEST, public("tokens")),)) == "bad-token"
+    assert code_of(token(), keys=(TokenKey(WEST, public("tokens")),)) == "token-of-another-zone"
     # The right key's id over another key's signature.
     assert code_of(forged(HEADER, BODY, key="another")) == "bad-token"
     assert signed_tokens.verify(forged(HEADER, BODY), [KEY], NOW).role is Role.VIEWER
@@ -194,3 +194,14 @@ def test_a_token_gives_none_that_ends_later() -> None:
 def test_a_token_does_not_show() -> None:
     made = signed_tokens.issue(seed("tokens"), CLAIMS)
     assert made.reveal().decode() not in f"{made} {made!r}"
+
+
+def test_a_token_of_before_this_zone_took_anothers_place_says_whose_it_is_and_how_to_make_a_new_one() -> None:
+    with pytest.raises(Unauthenticated) as error:
+        signed_tokens.verify(token(), (TokenKey(WEST, public("tokens")),), NOW)
+    for word in (code_text(TOP), code_text(WEST), "took the place", "banyan zone replace", "banyan token create"):
+        assert word in error.value.text
+    # Not by a signature that nobody here made: of that nothing is repeated.
+    with pytest.raises(Unauthenticated) as error:
+        signed_tokens.verify(token(key="another"), (TokenKey(WEST, public("tokens")),), NOW)
+    assert code_text(TOP) not in error.value.text

@@ -311,6 +311,7 @@ async def delete_service(call: Call) -> Answer:
     raise _not_by_host()
 
 
+# not-offered: a host is not disabled, forced down or forgotten through os-services (501)
 def _not_by_host() -> Unsupported:
     return Unsupported(
         "not-offered",

@@ -160,6 +160,8 @@ class TreeServers:
 
     # --- one server -----------------------------------------------------------------------------
 
+    # gap: a server is found by the id that Banyan gave it, not by its cloud's own (native) id
+
     async def show(self, who: Who, id: str) -> Server:
         child = self._way(who, id)
         if child is None:

@@ -13,14 +13,14 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from dev import codes, gaps, openstack, settings, states, surfaces  # noqa: E402 - the root must be importable first
+from dev import codes, gaps, openstack_tables, settings, states, surfaces  # noqa: E402 - the root must be importable first
 
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/generated/states.md": states.render,
     "docs/generated/settings.md": settings.render,
     "docs/generated/cli.md": surfaces.cli,
     "docs/generated/api.md": surfaces.api,
-    "docs/generated/openstack.md": openstack.render,
+    "docs/generated/openstack.md": openstack_tables.render,
     "docs/generated/errors.md": codes.render,
     "docs/generated/gaps.md": gaps.render,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from banyan.api import glance, keystone, nova, placement
+from banyan.api import glance, keystone, neutron, nova, placement
 from banyan.api.openstack.service import Service
 
-SERVICES: tuple[Service, ...] = (keystone.SERVICE, nova.SERVICE, glance.SERVICE, placement.SERVICE)
+SERVICES: tuple[Service, ...] = (keystone.SERVICE, nova.SERVICE, glance.SERVICE, neutron.SERVICE, placement.SERVICE)

@@ -48,6 +48,7 @@ from banyan.store.open import open_store
 from banyan.store.store import Observer
 from banyan.zone.identity.identity import Identity, IdentitySettings
 from banyan.zone.images.service import ImageService
+from banyan.zone.networks.service import make_networks
 from banyan.zone.zone import Up
 
 log = structlog.get_logger("banyan.serve")
@@ -144,8 +145,9 @@ async def _offer(settings: Settings, built: Assembled, api: Api, stack: AsyncExi
         log.info("first administrator made", kept_in=str(settings.folder / PASSWORD_FILE))
     face = Face(settings.public_url(), _reachable(settings), wanted.region)
     images = await open_images(settings.images, settings.folder, built, stack)
-    compute = await open_compute(settings.compute, built, images.for_compute)
-    api.offer(SERVICES, identity.gate, Surfaces(identity=identity, compute=compute, images=images), face)
+    network = make_networks(zone.own, zone.store, zone.ids)
+    compute = await open_compute(settings.compute, built, images.for_compute, network.serving)
+    api.offer(SERVICES, identity.gate, Surfaces(identity, compute, images, network), face)
     return images
 
 

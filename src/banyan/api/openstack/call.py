@@ -13,6 +13,7 @@ from banyan.core.principal import Principal
 from banyan.zone.compute.compute import Compute
 from banyan.zone.identity.identity import Identity
 from banyan.zone.images.service import ImageService
+from banyan.zone.networks.service import NetworkService
 
 
 class Gate(Protocol):
@@ -35,6 +36,7 @@ class Surfaces:
     identity: Identity | None = None
     compute: Compute | None = None
     images: ImageService | None = None
+    network: NetworkService | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,12 @@ class Call:
         if self.surfaces.images is None:
             raise Broken("internal", "a row of images was called in a zone that serves none")
         return self.surfaces.images
+
+    @property
+    def network(self) -> NetworkService:
+        if self.surfaces.network is None:
+            raise Broken("internal", "a row of networks was called in a zone that serves none")
+        return self.surfaces.network
 
     def link(self, path: str) -> str:
         """The whole address of `path` of this service: link("/v3/users/U")."""

@@ -123,6 +123,7 @@ class FakeSurface:
         self.tree = {path: zone_view(path, "lost" if path == "south/lab3" else "alive") for path in paths}
         self.tree["north/lab1"] = msgspec.structs.replace(self.tree["north/lab1"], labels={"site": "berlin"})
         self.held: dict[str, Held] = {}
+        self.retry_keys: list[str] = []
         self.placed = {SERVER: server_detail(SERVER, "web-0", "p0")}
         self.codes_made: dict[str, CodeView] = {}
         self.tokens_made: dict[str, TokenView] = {}
@@ -290,10 +291,18 @@ class FakeSurface:
         return found
 
     async def create_servers(
-        self, caller: Caller, specification: Specification, *, count: int, least: int, project: str
+        self,
+        caller: Caller,
+        specification: Specification,
+        *,
+        count: int,
+        least: int,
+        project: str,
+        retry_key: str = "",
     ) -> ServersCreated:
         await self._enter("create_servers")
         self._whole(caller, Role.OPERATOR)
+        self.retry_keys.append(retry_key)
         if specification.shape.needs and count > 100:
             raise NoValidHost(312, {"small:vcpu": 312}, least)
         servers = []

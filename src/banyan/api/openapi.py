@@ -17,6 +17,7 @@ from banyan.api.context import Context
 from banyan.api.faults import REQUEST_ID, FaultBody
 from banyan.api.intake import NoBody, NoQuery
 from banyan.api.table import Handler, Route
+from banyan.core.shares import MAX_KEY, RETRY_HEADER
 
 Json = dict[str, object]
 _REF = "#/components/schemas/{name}"
@@ -100,7 +101,7 @@ def _operation(row: Route, by_type: dict[object, Json], components: dict[str, ob
         "operationId": _operation_id(row),
         "summary": row.summary,
         "tags": [row.action.partition(".")[0]],
-        "parameters": [*_path_parameters(row), *_query_parameters(row, components)],
+        "parameters": [*_path_parameters(row), *_query_parameters(row, components), *_headers_taken(row)],
         "responses": _responses(row, by_type),
         "x-policy-action": row.action,
         "x-least-role": row.role.name.lower() if row.role else None,
@@ -144,6 +145,15 @@ def _query_parameters(row: Route, components: dict[str, object]) -> list[Json]:
             parameter["description"] = field["description"]
         found.append(parameter)
     return found
+
+
+def _headers_taken(row: Route) -> list[Json]:
+    if not row.keyed:
+        return []
+    text = "The same key with the same body gives the same answer for 24 hours; with another body 409 other-order."
+    schema: Json = {"type": "string", "minLength": 1, "maxLength": MAX_KEY}
+    name = "-".join(word.capitalize() for word in RETRY_HEADER.split("-"))
+    return [{"name": name, "in": "header", "required": False, "schema": schema, "description": text}]
 
 
 def _responses(row: Route, by_type: dict[object, Json]) -> Json:

@@ -83,7 +83,7 @@ TABLE: tuple[Route, ...] = (
     route("GET", "/v1/placed", servers.placed, "server.placed", _V, "Servers that Banyan made, the newest first",
           query=servers.ServersQuery, answer=ServerDetail, paged=True),
     route("POST", "/v1/placed", servers.create, "server.create", _O, "Order servers wherever there is room",
-          body=servers.ServersBody, answer=ServersCreated, status=201),
+          body=servers.ServersBody, answer=ServersCreated, status=201, keyed=True),
     route("GET", "/v1/placed/{id}", servers.show, "server.show", _V, "One server", answer=ServerDetail),
     route("DELETE", "/v1/placed/{id}", servers.delete, "server.delete", _O, "Delete a server", answer=ServerDetail,
           status=202),

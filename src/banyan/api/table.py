@@ -32,7 +32,8 @@ class Route:
     `path` is a template; `{name}` takes one segment, `{name…}` takes one or more, so that zone paths keep their
     slashes. `action` is the word of the policy ("zone.disable"); `role` the least role, None where no credential
     is asked. `answer` is the type of the answer, of its items if `paged`; None with status 204. `media` is the
-    answer's type if it is not JSON. `deadline`, if not 0, replaces Limits.deadline; `stream` has none.
+    answer's type if it is not JSON. `deadline`, if not 0, replaces Limits.deadline; `stream` has none. A `keyed`
+    one may be repeated under a retry key.
     """
 
     method: Method
@@ -50,6 +51,7 @@ class Route:
     most: int = SMALL_BODY
     deadline: float = 0.0
     stream: bool = False
+    keyed: bool = False
 
     @property
     def name(self) -> str:
@@ -83,6 +85,7 @@ def route(
     most: int = SMALL_BODY,
     deadline: float = 0.0,
     stream: bool = False,
+    keyed: bool = False,
 ) -> Route:
     """A row around a handler, whose query and body types are forgotten here and nowhere else."""
 
@@ -90,7 +93,22 @@ def route(
         return await handler(context, read_query(raw, query), read_body(content, body))
 
     return Route(
-        method, path, action, role, summary, run, query, body, answer, paged, status, media, most, deadline, stream
+        method,
+        path,
+        action,
+        role,
+        summary,
+        run,
+        query,
+        body,
+        answer,
+        paged,
+        status,
+        media,
+        most,
+        deadline,
+        stream,
+        keyed,
     )
 
 

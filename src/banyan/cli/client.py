@@ -27,6 +27,7 @@ from banyan.core.errors import (
     Unauthenticated,
     Unreachable,
 )
+from banyan.core.shares import RETRY_HEADER
 from banyan.zone.views import PageView
 
 if TYPE_CHECKING:
@@ -83,8 +84,9 @@ class Client:
     def get(self, path: str, into: type[T], **query: str | int | tuple[str, ...] | None) -> T:
         return self._decode(self._send("GET", path, query), into)
 
-    def post(self, path: str, body: object, into: type[T]) -> T:
-        return self._decode(self._send("POST", path, {}, body), into)
+    def post(self, path: str, body: object, into: type[T], retry_key: str = "") -> T:
+        """With a `retry_key` it may be said again."""
+        return self._decode(self._send("POST", path, {}, body, {RETRY_HEADER: retry_key} if retry_key else {}), into)
 
     def put(self, path: str, body: object, into: type[T]) -> T:
         return self._decode(self._send("PUT", path, {}, body), into)
@@ -132,9 +134,11 @@ class Client:
                 raise self._fault(reply)
             yield from read_events(reply.iter_lines())
 
-    def _send(self, method: str, path: str, query: Query, body: object = None) -> httpx.Response:
+    def _send(
+        self, method: str, path: str, query: Query, body: object = None, more: Mapping[str, str] | None = None
+    ) -> httpx.Response:
         content = None if body is None else msgspec.json.encode(body)
-        headers = {} if content is None else {"Content-Type": "application/json"}
+        headers = {**(more or {})} if content is None else {"Content-Type": "application/json", **(more or {})}
         with self._convert():
             reply = self._http.request(method, path, params=_params(query), content=content, headers=headers)
         if not reply.is_success:

@@ -72,6 +72,14 @@ def create(
         str, Parameter(help="Only in this zone, by its path from here.", metavar="PATH", show_default=False)
     ] = "",
     availability_zone: Annotated[str, Parameter(help="Only in this availability zone.", show_default=False)] = "",
+    retry_key: Annotated[
+        str,
+        Parameter(
+            help="Your own name for this request: said again within 24 hours it gives the same servers.",
+            metavar="KEY",
+            show_default=False,
+        ),
+    ] = "",
     target: Target = HERE,
 ) -> int:
     """Order servers wherever there is room; says where each went, and why. Exit status 3 if there is no room."""
@@ -89,7 +97,7 @@ def create(
         "availability_zone": availability_zone,
     }
     with session(target) as s:
-        made = s.client.post("/v1/placed", body, ServersCreated)
+        made = s.client.post("/v1/placed", body, ServersCreated, retry_key)
         if s.screen.json:
             s.screen.one(made)
             return OK

@@ -19,6 +19,8 @@ from banyan.core.time import Wall
 
 # The member of rows that are marks: the order was cancelled, or confirmed, here, by whoever sent it.
 HERE: Final = 0
+# The header that carries a retry key (draft-ietf-httpapi-idempotency-key-header), by every API; in lower case.
+RETRY_HEADER: Final = "idempotency-key"
 # A retry key is good for so long, seconds (protocols §5.1).
 KEY_LIFE: Final = 86_400.0
 # Characters of a retry key, and keys of one project that are kept at a time.

@@ -294,10 +294,19 @@ class Front:
     # gap: /v1/placed is for those who hold the whole zone; an operator of a subtree is told that there is nothing
 
     async def create_servers(
-        self, caller: Caller, specification: Specification, *, count: int, least: int, project: str
+        self,
+        caller: Caller,
+        specification: Specification,
+        *,
+        count: int,
+        least: int,
+        project: str,
+        retry_key: str = "",
     ) -> ServersCreated:
         self._here(caller, Role.OPERATOR)
-        made = await self._zone.tree_servers.create(caller, specification, least=least, most=count, project=project)
+        made = await self._zone.tree_servers.create(
+            caller, specification, least=least, most=count, project=project, retry_key=retry_key
+        )
         return shown.created(made)
 
     async def servers(self, caller: Caller, project: str, marker: str, limit: int) -> PageView:

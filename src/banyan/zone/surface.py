@@ -62,9 +62,17 @@ class Surface(Protocol):
         outcome)."""
 
     async def create_servers(
-        self, caller: Caller, specification: Specification, *, count: int, least: int, project: str
+        self,
+        caller: Caller,
+        specification: Specification,
+        *,
+        count: int,
+        least: int,
+        project: str,
+        retry_key: str = "",
     ) -> ServersCreated:
-        """Between `least` and `count` servers of a project, wherever there is room. Raises NoValidHost with counts."""
+        """Between `least` and `count` servers of a project, wherever there is room; the same ones for the same
+        `retry_key` (servers/surface.py). Raises NoValidHost with counts."""
 
     async def servers(self, caller: Caller, project: str, marker: str, limit: int) -> PageView:
         """ServerDetail objects of servers that Banyan made, of all projects if `project` is "", the newest first. Pages

@@ -69,6 +69,7 @@ class FakeServers:
         self.absent: tuple[str, ...] = ()
         self.away: BanyanError | None = None
         self.orders: list[tuple[Specification, int, int]] = []
+        self.keys: dict[str, tuple[dict[str, object], Created]] = {}
         self.pages = 0
         self._sequence = count(1)
         self._now = NOW
@@ -86,6 +87,7 @@ class FakeServers:
         most: int = 1,
         policy: Policy = Policy.SPREAD,
         retry_key: str = "",
+        asked: Mapping[str, object] | None = None,
     ) -> Created:
         assert isinstance(who, Principal)
         require(who, "compute:server_create", Target(project=who.project))
@@ -111,7 +113,16 @@ class FakeServers:
             if not self.held:
                 self._done(id, VmState.ACTIVE)
             made.append(Made(id, "top", RACK, host, Ground.MOST_ROOM))
-        return Created(order, tuple(made))
+        created = Created(order, tuple(made))
+        if retry_key:
+            self.keys[retry_key] = (dict(asked or {}), replace(created, again=True))
+        return created
+
+    async def answered(self, who: Principal, retry_key: str, asked: Mapping[str, object]) -> Created | None:
+        before, created = self.keys.get(retry_key, (dict(asked), None))
+        if before != asked:
+            raise Conflict("other-order", f"another {', '.join(k for k in asked if asked[k] != before.get(k))}")
+        return created
 
     async def show(self, who: Principal | Caller, id: str) -> Server:
         self._check_away()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import pytest
 
 from banyan.core.errors import Unreachable
@@ -72,6 +73,27 @@ def test_an_order_carries_all_that_a_leaf_needs() -> None:
         assert all(server.nics[0].addresses[0].address == "10.0.0.9" for server in servers)
         found = await c.ok("GET", f"/os-server-groups/{group['server_group']['id']}")
         assert set(found["server_group"]["members"]) == set(c.servers.rows)
+
+    run(play)
+
+
+def test_a_create_that_is_said_again_under_its_key_makes_nothing_new() -> None:
+    async def play(c: Cloud) -> None:
+        key = {"Idempotency-Key": "deploy-17"}
+
+        async def ask(**fields: object) -> httpx.Response:
+            return await c.ask("POST", "/servers", {"server": {**SERVER, **fields}}, headers=key)
+
+        first, again = await ask(), await ask()
+        assert first.status_code == again.status_code == 202
+        assert first.json()["server"]["id"] == again.json()["server"]["id"]
+        other = await ask(metadata={"a": "b"}, max_count=2)
+        assert other.status_code == 409
+        assert "metadata, most" in other.json()["conflictingRequest"]["message"]
+        assert len(c.servers.rows) == 1
+        # What was looked up for it may have changed, or be used up, since: it was answered.
+        c.images.known.clear()
+        assert (await ask()).status_code == 202
 
     run(play)
 

@@ -19,6 +19,12 @@ def test_an_order_says_where_each_server_went_and_why(zone: Zone) -> None:
     assert zone.surface.placed[made["servers"][0]["id"]].project == "p1"
 
 
+def test_an_order_may_be_said_again_under_a_key_of_ones_own(zone: Zone) -> None:
+    assert zone.say("server", "create", "web", "--project", "p1", "--retry-key", "deploy-17").status == 0
+    assert zone.say("server", "create", "web", "--project", "p1").status == 0
+    assert zone.surface.retry_keys == ["deploy-17", ""]
+
+
 def test_no_room_is_a_refusal_with_the_counts(zone: Zone) -> None:
     result = zone.say("server", "create", "web", "--project", "p1", "--count", "101")
     assert (result.status, result.out) == (3, "")

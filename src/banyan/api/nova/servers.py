@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from banyan.api.nova import fields, server_create, server_query
@@ -13,6 +14,7 @@ from banyan.api.openstack.call import Answer, Call, Reply
 from banyan.core.errors import NotFound
 from banyan.core.permissions import may
 from banyan.core.server import Change, Server
+from banyan.core.shares import RETRY_HEADER
 from banyan.zone.compute.life import ACCESS_4, ACCESS_6
 from banyan.zone.compute.lists import Listed
 
@@ -24,6 +26,7 @@ async def create(call: Call, body: object) -> Answer:
     """Orders servers; the answer is given when they are claimed and durable."""
     who = call.principal
     wish, password, reserved = server_create.read(body, call.version, may(who, "compute:server_place"))
+    wish = replace(wish, retry_key=call.headers.get(RETRY_HEADER, ""))
     ordered = await call.compute.ordering.create(who, wish)
     if reserved:
         return {"reservation_id": reservation(ordered.created.order)}

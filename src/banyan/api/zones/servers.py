@@ -11,6 +11,7 @@ from banyan.api.intake import NoBody, NoQuery
 from banyan.api.paging import Exact, PageQuery
 from banyan.core.errors import BadInput
 from banyan.core.order import MAX_GUESTS, FlavorSnapshot, Hints, Specification
+from banyan.core.shares import RETRY_HEADER
 from banyan.zone.views import PageView, ServerDetail, ServersCreated, WhyView
 
 Text = Annotated[str, msgspec.Meta(max_length=255)]
@@ -62,6 +63,7 @@ async def create(context: Context, query: NoQuery, body: ServersBody) -> Servers
         count=body.count,
         least=least,
         project=body.project,
+        retry_key=context.headers.get(RETRY_HEADER, ""),
     )
 
 

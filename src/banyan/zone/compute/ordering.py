@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
 from banyan.core.compute import Flavor
@@ -76,7 +76,6 @@ class Ordered:
     """What came of it. `groups`: the security groups of its interfaces, by name."""
 
     created: Created
-    specification: Specification
     groups: tuple[str, ...]
 
 
@@ -107,6 +106,12 @@ class Ordering:
         """Servers that are claimed and durable; they are built after this. Raises BadInput for what is wrong with the
         wish, Refused("quota-exceeded"), NoValidHost, and what Servers.create raises."""
         require(who, "compute:server_create", Target(project=who.project))
+        asked = _asked(wish)
+        if wish.retry_key:
+            known = await self._servers.answered(who, wish.retry_key, asked)
+            if known is not None:
+                # gap: a create whose zone died before its interfaces were made is answered again without them
+                return Ordered(known, wish.security_groups)
         limits = await self._quotas.mine(who)
         check_metadata(wish.metadata, limits)
         flavor = await named(self._flavors.remembered(who, wish.flavor))
@@ -127,10 +132,10 @@ class Ordering:
         specification = specify(wish, flavor, needs, image, key, hints, zone, plan)
         one = use_of(flavor)
         reservation, most = await self._reserve(who, one, wish)
-        created = await self._placed(who, specification, wish, most, reservation, one)
-        if plan.wishes:
+        created = await self._placed(who, specification, wish, most, reservation, one, asked)
+        if plan.wishes and not created.again:
             await firm(self._connect(who, plan, created))
-        return Ordered(created, specification, plan.groups)
+        return Ordered(created, plan.groups)
 
     async def boot_image(self, who: Principal, id: str) -> BootImage | None:
         """The image of that id, if it can be booted; None of "". Raises BadInput("bad-image")."""
@@ -179,11 +184,24 @@ class Ordering:
             return await self._ceilings.reserve(who, one * wish.least), wish.least
 
     async def _placed(
-        self, who: Principal, specification: Specification, wish: Wish, most: int, reservation: Reservation, one: Use
+        self,
+        who: Principal,
+        specification: Specification,
+        wish: Wish,
+        most: int,
+        reservation: Reservation,
+        one: Use,
+        asked: Mapping[str, object],
     ) -> Created:
         try:
             created = await self._servers.create(
-                who, specification, least=wish.least, most=most, policy=Policy.SPREAD, retry_key=wish.retry_key
+                who,
+                specification,
+                least=wish.least,
+                most=most,
+                policy=Policy.SPREAD,
+                retry_key=wish.retry_key,
+                asked=asked,
             )
         except (Unreachable, Broken, asyncio.CancelledError):
             reservation.settle()
@@ -215,6 +233,11 @@ class Ordering:
                 await self._networks.release(who, id)
             self._ceilings.deleted(who.project)
             raise
+
+
+def _asked(wish: Wish) -> dict[str, object]:
+    """By what a wish under a retry key is known to be the same: as the user put it, whatever was looked up for it."""
+    return {one.name: getattr(wish, one.name) for one in fields(wish) if one.name != "retry_key"}
 
 
 def specify(

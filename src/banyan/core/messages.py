@@ -263,7 +263,8 @@ class Request(msgspec.Struct, frozen=True, array_like=True, tag=13):
     """The parent asks something of the child; answered by id, never replayed by the link.
 
     `verb` names the body's type (core.messages: PageQuery for "page", …), `body` is its MessagePack.
-    `deadline` is milliseconds from receipt.
+    `deadline` is milliseconds from receipt: what is left of the asker's own time, less what it keeps to answer in
+    (zone/deadline.py).
     """
 
     id: int

@@ -15,6 +15,7 @@ from banyan.core.identity import Caller
 from banyan.core.ids import ZoneCode, code_text
 from banyan.core.messages import CallerInfo
 from banyan.core.text import shown
+from banyan.zone.deadline import check_time
 from banyan.zone.tree import Node
 from banyan.zone.zone import Zone
 
@@ -36,8 +37,10 @@ def beyond(zone: Zone, target: Target) -> str:
     return target.path.removeprefix(zone.tree.path_of(target.via.code)).strip("/")
 
 
-async def ask(zone: Zone, caller: Caller, target: Target, verb: str, body: bytes, read: Callable[[bytes], T]) -> T:
-    """Asks the direct child on the way to the target. Raises what it answers, or Unreachable.
+async def ask(
+    zone: Zone, caller: Caller, target: Target, verb: str, body: bytes, read: Callable[[bytes], T], within: float
+) -> T:
+    """Asks the direct child on the way to the target, for so many seconds. Raises what it answers, or Unreachable.
 
     `read` makes of the answer what it says, or raises ValueError: then this is Unreachable("bad-answer").
     """
@@ -55,7 +58,7 @@ async def ask(zone: Zone, caller: Caller, target: Target, verb: str, body: bytes
     info = CallerInfo(
         caller.subject, int(caller.role), caller.issuer, under, caller.token, caller.address, caller.request
     )
-    answer = await session.request(verb, body, info, zone.settings.replies)
+    answer = await session.request(verb, body, info, check_time(within, zone.tree.path_of(target.via.code)))
     if answer.error:
         raise error_of(answer.status, answer.error, answer.text)
     try:

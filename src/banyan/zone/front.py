@@ -35,6 +35,7 @@ from banyan.zone.authorise import CARRIED_OUT_THERE, Judge, Lineage, check, chec
 from banyan.zone.carry import Target, ask, beyond
 from banyan.zone.commands.release import release
 from banyan.zone.commands.zones import check_word
+from banyan.zone.deadline import Deadline, to_ask
 from banyan.zone.firm import firm
 from banyan.zone.servers import shown
 from banyan.zone.tree import Node
@@ -198,20 +199,20 @@ class Front:
     async def usage(self, caller: Caller, path: str) -> UsageView:
         target = self._part(caller, path, Role.VIEWER)
         zone = self._zone
-        digest = await self._digest(caller, target)
+        digest = await self._digest(caller, target, zone.settings.replies)
         unheard = map(zone.tree.path_of, zone.tree.unheard())
         names = heapq.nsmallest(MAX_NAMED, (path for path in unheard if zone_list.inside(path, target.path)))
         keys = zone.members.announcement.keys
         return present.usage(digest, target.path, zone.own.wall(), tuple(names), keys)
 
-    async def _digest(self, caller: Caller, target: Target) -> Digest:
+    async def _digest(self, caller: Caller, target: Target, within: float) -> Digest:
         zone = self._zone
         if target.via is None:
             return zone.members.fold()
         if target.via.code == target.code:
             return zone.members.child_digest(target.code)
         query = msgspec.msgpack.encode(UsageQuery(beyond(zone, target)))
-        return await ask(zone, caller, target, "usage", query, _read_digest)
+        return await ask(zone, caller, target, "usage", query, _read_digest, within)
 
     async def zones(
         self, caller: Caller, path: str, filters: Mapping[str, str], sort: str, marker: str, limit: int
@@ -239,24 +240,26 @@ class Front:
         if kind not in lists.FILTERS:
             raise BadInput("bad-kind", f"lists are {', '.join(lists.FILTERS)}, use and journal; got {kind[:40]!r}")
         target = self._part(caller, path, Role.VIEWER)
-        page = await self._page(caller, target, PageQuery(kind, "", dict(filters), marker, limit))
+        query = PageQuery(kind, "", dict(filters), marker, limit)
+        page = await self._page(caller, target, query, self._zone.settings.replies)
         return PageView(tuple(msgspec.Raw(row) for row in page.rows), page.marker, page.absent)
 
-    async def _page(self, caller: Caller, target: Target, query: PageQuery) -> Page:
+    async def _page(self, caller: Caller, target: Target, query: PageQuery, within: float) -> Page:
         if target.via is not None:
             further = msgspec.structs.replace(query, target=beyond(self._zone, target))
 
             def read(body: bytes) -> Page:
                 return lists.checked(_PAGE(body), query, target.path)
 
-            return await ask(self._zone, caller, target, "page", msgspec.msgpack.encode(further), read)
+            return await ask(self._zone, caller, target, "page", msgspec.msgpack.encode(further), read, within)
         zone = self._zone
-        below = self._below(caller, query.kind)
+        deadline = Deadline.within(within)
+        of, racks = self._below(caller, query.kind, deadline), zone.rack_rows()
         return await lists.page(
-            query.kind, zone.tree.path, zone.store, zone.rack_rows(), below, query.filters, query.marker, query.limit
+            query.kind, zone.tree.path, zone.store, racks, of, query.filters, query.marker, query.limit, deadline
         )
 
-    def _below(self, caller: Caller, kind: str) -> lists.Members:
+    def _below(self, caller: Caller, kind: str, deadline: Deadline) -> lists.Members:
         """Children that may hold rows of that kind, by name. What holds no host is not asked for hosts."""
         zone = self._zone
 
@@ -264,7 +267,7 @@ class Front:
             found: list[lists.Below] = []
             while len(found) < count:
                 nodes = zone.tree.children(name, TURN)
-                found += [self._one_below(caller, node, kind) for node in nodes if kind == "racks" or self._holds(node)]
+                found += [self._one_below(caller, n, kind, deadline) for n in nodes if self._holds(n, kind)]
                 if len(nodes) < TURN:
                     break
                 name = nodes[-1].name + "\0"
@@ -272,19 +275,19 @@ class Front:
 
         return below
 
-    def _holds(self, node: Node) -> bool:
-        """Whether a child has hosts or servers, as far as is known."""
+    def _holds(self, node: Node, kind: str) -> bool:
+        """Whether a child has racks, or hosts or servers, as far as is known."""
         counters = self._zone.members.child_counters(node.code)
-        return node.health is not Health.ALIVE or any(key[1:2] in ("h", "g") for key in counters)
+        return kind == "racks" or node.health is not Health.ALIVE or any(key[1:2] in ("h", "g") for key in counters)
 
-    def _one_below(self, caller: Caller, node: Node, kind: str) -> lists.Below:
+    def _one_below(self, caller: Caller, node: Node, kind: str, deadline: Deadline) -> lists.Below:
         zone = self._zone
         live = zone.roster.live.get(node.code)
         path = join_path(zone.tree.path, node.name)
         target = Target(node.code, path, node)
 
         async def fetch(query: PageQuery) -> Page:
-            return await ask(zone, caller, target, "page", msgspec.msgpack.encode(query), _PAGE)
+            return await ask(zone, caller, target, "page", msgspec.msgpack.encode(query), _PAGE, deadline.left())
 
         most = lists.most_rows(kind, zone.members.child_counters(node.code))
         return lists.Below(node.name, path, live is not None and live.session is not None, fetch, most)
@@ -336,7 +339,9 @@ class Front:
 
     # --- commands -------------------------------------------------------------------------------
 
-    async def command(self, caller: Caller, name: str, path: str, arguments: Mapping[str, str]) -> ZoneView:
+    async def command(
+        self, caller: Caller, name: str, path: str, arguments: Mapping[str, str], within: float | None = None
+    ) -> ZoneView:
         judge = check if name in CARRIED_OUT_THERE else check_parent
         target = self._target(caller, path, check_word(name, arguments), judge)
         zone = self._zone
@@ -350,8 +355,9 @@ class Front:
             at = parent.parent_name if parent is not None and parent.parent_name else "no parent of its own"
             raise Conflict("own-zone", f"{target.path} is this zone itself, which has {at}; say this at its parent")
         if target.via.code != target.code or name == "zone.rescan":
+            left = zone.settings.replies if within is None else within
             call = CommandCall(name, beyond(self._zone, target), dict(arguments))
-            return await ask(zone, caller, target, "command", msgspec.msgpack.encode(call), _read_view)
+            return await ask(zone, caller, target, "command", msgspec.msgpack.encode(call), _read_view, left)
         before = zone.tree.get(target.code)
         await zone.words.apply(caller, name, target.code, arguments)
         node = zone.tree.get(target.code)
@@ -467,18 +473,20 @@ class Front:
         """A parent's request, for this zone or one below. Bodies as in core/messages.py."""
         zone = self._zone
         encode = msgspec.msgpack.encode
+        left = to_ask(request.deadline, zone.settings.replies)
         match request.verb:
             case "page":
                 query = _PAGE_QUERY(request.body)
                 target = self._target(caller, join_path(zone.tree.path, query.target), Role.VIEWER)
-                return encode(await self._page(caller, target, msgspec.structs.replace(query, target="")))
+                return encode(await self._page(caller, target, msgspec.structs.replace(query, target=""), left))
             case "usage":
                 wanted = _USAGE_QUERY(request.body)
                 target = self._target(caller, join_path(zone.tree.path, wanted.target), Role.VIEWER)
-                return encode(UsageReply(flatten(await self._digest(caller, target))))
+                return encode(UsageReply(flatten(await self._digest(caller, target, left))))
             case "command":
                 call = _COMMAND_CALL(request.body)
-                view = await self.command(caller, call.name, join_path(zone.tree.path, call.target), call.arguments)
+                path = join_path(zone.tree.path, call.target)
+                view = await self.command(caller, call.name, path, call.arguments, left)
                 return encode(CommandReply(msgspec.json.encode(view)))
             case _:
                 return await zone.server_answers.answer(request, caller)

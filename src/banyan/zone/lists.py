@@ -28,6 +28,7 @@ from banyan.core.rack import Rack
 from banyan.core.reading import Reader, json_reader, msgpack_reader
 from banyan.core.records import Unit
 from banyan.zone import present
+from banyan.zone.deadline import NEVER, Deadline
 from banyan.zone.views import HostView, PageView, RackView, ServerView
 
 Row = TypeVar("Row")
@@ -181,23 +182,27 @@ async def page(
     filters: Mapping[str, str],
     marker_text: str,
     limit: int,
+    deadline: Deadline = NEVER,
 ) -> Page:
-    """One page of the zone at `path`: its own rows from the store, then its children's."""
+    """One page of the zone at `path`: its own rows from the store, then its children's.
+
+    When the time is over it ends with what came, and goes on at its marker.
+    """
     limit = check_query(kind, filters, limit)
     marker = decode_marker(marker_text)
     rows = _Rows(limit)
     if not marker.own_done and not marker.child:
-        marker = await _own(kind, path, store, racks, filters, marker, limit, rows)
+        marker = await _own(kind, path, store, racks, filters, marker, limit, rows, deadline)
         if not marker.own_done:
             return Page(tuple(rows), encode_marker(marker))
     absent: list[str] = []
     inner = marker.inner
     batch = below(marker.child, BATCH)
-    given = marker.given
+    given, asked_any = marker.given, False
     if inner and (not batch or batch[0].name != marker.child):
         inner = ""
     while batch:
-        if rows.are_enough():
+        if rows.are_enough() or (deadline.over and asked_any):
             where = Marker(child=batch[0].name, inner=inner, own_done=True, given=given if inner else 0)
             return Page(tuple(rows), encode_marker(where), _named(absent))
         wanted = limit - len(rows)
@@ -208,6 +213,7 @@ async def page(
             PageQuery(kind, "", dict(filters), inner if i == 0 else "", wanted if i == 0 else share)
             for i in range(len(batch))
         ]
+        asked_any = True
         replies = await asyncio.gather(*(_ask(b, q) for b, q in zip(batch, queries, strict=True)))
         before = given if inner else 0
         inner, following = "", batch[-1].name + "\0"
@@ -217,6 +223,9 @@ async def page(
                 following = child.name
                 break
             if reply is not None and len(reply.rows) > room:
+                if deadline.over:
+                    following = child.name
+                    break
                 # Asked before it was known how little is wanted; its marker only fits the right limit.
                 reply, asked = await _ask(child, PageQuery(kind, "", dict(filters), "", room)), room
             given = (before if number == 0 else 0) + max(1, 0 if reply is None else len(reply.rows))
@@ -278,6 +287,7 @@ async def _own(
     marker: Marker,
     limit: int,
     rows: _Rows,
+    deadline: Deadline,
 ) -> Marker:
     """Appends own rows; the marker to go on from, `own_done` when there are no more."""
     encode = msgspec.json.encode
@@ -315,7 +325,7 @@ async def _own(
             looked_at += len(batch)
             if len(batch) < wanted:
                 break
-            if looked_at >= MAX_LOOKED_AT:
+            if looked_at >= MAX_LOOKED_AT or deadline.over:
                 return Marker(rack=rack.name, row=after)
     return Marker(own_done=True)
 

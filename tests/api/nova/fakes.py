@@ -143,7 +143,7 @@ class FakeServers:
         if self.away is not None:
             raise self.away
 
-    async def page(self, who: Principal | Caller, query: ServerQuery) -> ServerPage:
+    async def page(self, who: Principal | Caller, query: ServerQuery, within: float | None = None) -> ServerPage:
         self._check_away()
         self.pages += 1
         assert isinstance(who, Principal)

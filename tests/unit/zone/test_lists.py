@@ -10,7 +10,11 @@ import pytest
 
 from banyan.core.errors import BadInput, Unreachable
 from banyan.core.messages import Page, PageQuery
+from banyan.core.time import Mono
+from banyan.simulate.clock import VirtualClock
+from banyan.simulate.loop import VirtualLoop
 from banyan.zone import lists
+from banyan.zone.deadline import Deadline
 from banyan.zone.views import HostView
 
 
@@ -288,3 +292,71 @@ def test_a_child_names_as_absent_only_what_is_below_it() -> None:
 def test_a_kind_of_a_later_version_is_refused_by_name() -> None:
     with pytest.raises(BadInput, match="lists are of"):
         lists.check_query("volumes", {}, 10)
+
+
+async def nap(loop: VirtualLoop, seconds: float) -> None:
+    clock = VirtualClock(loop, "m")
+    await clock.sleep_until(Mono(clock.now() + seconds))
+
+
+class Slow(Member):
+    """A member that takes so many seconds for each page, or hangs until its asker gives up."""
+
+    def __init__(self, name: str, rows: int, seconds: float, loop: VirtualLoop) -> None:
+        super().__init__(name, rows)
+        self.seconds = seconds
+        self.loop = loop
+
+    async def ask(self, query: PageQuery) -> Page:
+        left = 20.0 - self.loop.time() % 100.0
+        await nap(self.loop, min(self.seconds, left))
+        if self.seconds >= left:
+            raise Unreachable("no-answer", "it hangs")
+        return await super().ask(query)
+
+
+def test_a_list_whose_time_is_over_goes_on_at_its_marker() -> None:
+    """Each batch has one that hangs; every page ends in time, with what came, and all pages make the whole list."""
+    loop = VirtualLoop()
+    members = [Slow(f"m{n:03}", 2, 1e9 if n % 16 == 5 else 0.1, loop) for n in range(64)]
+
+    async def one(marker: str, number: int) -> Page:
+        await nap(loop, 100.0 * number - loop.time())
+        below = listed(*members)
+        page = await lists.page("hosts", "top", NoStore(), (), below, {}, marker, 1000, Deadline.within(20.0))  # type: ignore[arg-type]
+        assert loop.time() - 100.0 * number < 20.5
+        return page
+
+    rows: list[bytes] = []
+    absent: list[str] = []
+    marker = ""
+    for number in range(1, 10):
+        page = loop.run_task(one(marker, number), 1_000.0)
+        rows += page.rows
+        absent += page.absent
+        marker = page.marker
+        if not marker:
+            break
+    loop.close()
+    assert (number, absent) == (4, [f"top/m{n:03}" for n in (5, 21, 37, 53)])
+    assert rows == [row for n, one_ in enumerate(members) if n % 16 != 5 for row in one_.rows]
+
+
+def test_a_member_whose_rows_came_too_late_to_be_asked_for_fewer_is_not_absent() -> None:
+    """It was asked for more than there is room for, and no time is left to ask again: the next page begins there."""
+    loop = VirtualLoop()
+    members = [Slow("a", 5, 0.1, loop), Slow("b", 0, 1e9, loop), Slow("c", 4, 0.1, loop)]
+
+    async def one(marker: str, seconds: float) -> Page:
+        below = listed(*members)
+        return await lists.page("hosts", "top", NoStore(), (), below, {}, marker, 6, Deadline.within(seconds))  # type: ignore[arg-type]
+
+    first = loop.run_task(one("", 20.0), 100.0)
+    assert (len(first.rows), first.absent) == (5, ("top/b",))
+    assert first.marker
+    members[1].seconds = 0.0
+    loop.run_until(200.0)
+    rest = loop.run_task(one(first.marker, 20.0), 100.0)
+    loop.close()
+    assert [*first.rows, *rest.rows] == [*members[0].rows, *members[2].rows]
+    assert (rest.absent, rest.marker) == ((), "")

@@ -12,8 +12,11 @@ from banyan.core.ids import RackCode, ZoneCode, guest_id
 from banyan.core.order import Specification
 from banyan.core.server import Server, ServerPage, ServerQuery, Sort, SortKey
 from banyan.core.server_order import full_order, ranking, read_place, values_of, write_place
-from banyan.core.time import Wall
-from banyan.zone.servers.listing import Ask, Source, fitting, merged
+from banyan.core.time import Mono, Wall
+from banyan.simulate.clock import VirtualClock
+from banyan.simulate.loop import VirtualLoop
+from banyan.zone.deadline import Deadline
+from banyan.zone.servers.listing import AT_ONCE, Ask, Source, fitting, merged
 
 SPEC = Specification("web", {"vcpu": 1})
 
@@ -95,3 +98,66 @@ def test_an_answer_holds_as_many_rows_as_fit_and_goes_on_after_them() -> None:
     assert read_place(cut.after, 1) == [server(4).id]
     assert fitting(page, (), lambda one: 100, 10).servers == page.servers[:1]
     assert fitting(page, (), lambda one: 100, 300) == page
+
+
+def test_members_that_hang_hold_up_their_own_places_only_until_the_time_is_over() -> None:
+    """Of many members three hang: the others are asked all the same, and the page ends with its marker."""
+    loop, asked = VirtualLoop(), []
+
+    async def hang(query: ServerQuery) -> ServerPage:
+        await loop.create_future()
+        raise AssertionError("it never ends")
+
+    async def patient(query: ServerQuery) -> ServerPage:
+        try:
+            async with asyncio.timeout(20.0 - loop.time()):
+                return await hang(query)
+        except TimeoutError as error:
+            raise Unreachable("no-answer", "it hangs") from error
+
+    def quick(n: int) -> Ask:
+        ask = member([server(n), server(1_000 + n)])
+
+        async def noted(query: ServerQuery) -> ServerPage:
+            asked.append(n)
+            return await ask(query)
+
+        return noted
+
+    sources = [Source(f"z{n}", patient if n < 3 else quick(n)) for n in range(3 * AT_ONCE)]
+    page = loop.run_task(_within(20.0, ServerQuery(limit=100), sources), 100.0)
+    loop.close()
+    assert len(asked) == len(sources) - 3
+    assert page.absent == ("z0", "z1", "z2")
+    assert len(page.servers) == 100
+    assert page.after
+
+
+async def _within(seconds: float, query: ServerQuery, sources: list[Source]) -> ServerPage:
+    return await merged(query, sources, (), Deadline.within(seconds))
+
+
+def test_a_member_that_there_was_no_time_to_ask_is_absent() -> None:
+    """And what was read before counts; nobody is asked after the end."""
+    loop, asked = VirtualLoop(), []
+
+    def slow(*numbers: int) -> Ask:
+        async def ask(query: ServerQuery) -> ServerPage:
+            asked.append(query)
+            await VirtualClock(loop, "z").sleep_until(Mono(loop.time() + 15.0))
+            return await member([server(n) for n in numbers])(query)
+
+        return ask
+
+    async def never(query: ServerQuery) -> ServerPage:
+        raise AssertionError("it was asked")
+
+    sources = [Source("z0", slow(*range(100, 140))), *(Source(f"z{n}", slow(n)) for n in range(1, 8))]
+    page = loop.run_task(_within(20.0, ServerQuery(limit=35), sources), 100.0)
+    assert len(asked) == 8 + 1, "the second turn began in time, and no third one"
+    assert [one.id for one in page.servers] == [server(n).id for n in range(139, 119, -1)]
+    assert page.after
+    assert page.absent == ()
+    late = loop.run_task(_within(0.0, ServerQuery(limit=30), [Source("z0", never)]), 100.0)
+    loop.close()
+    assert (late.servers, late.after, late.absent) == ((), "", ("z0",))

@@ -20,6 +20,7 @@ from banyan.core.records import Unit
 from banyan.core.server import ServerQuery
 from banyan.zone.compute.desk import MAX_LIST, Desk, of_project
 from banyan.zone.compute.limits import effective
+from banyan.zone.deadline import WHOLE, Deadline
 from banyan.zone.servers.surface import Servers
 
 # Groups whose members are asked for at the same time.
@@ -120,8 +121,9 @@ class ServerGroups:
         other = group.project != who.project
         query = ServerQuery(who.issuer, group.project, every_project=other, group=group.id, limit=MAX_LIST)
         found: list[str] = []
+        deadline = Deadline.within(WHOLE)
         for _ in range(_PAGES):
-            page = await self._servers.page(who, query)
+            page = await self._servers.page(who, query, deadline.left())
             found += [server.id for server in page.servers]
             if not page.after:
                 break

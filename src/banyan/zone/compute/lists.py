@@ -12,10 +12,11 @@ from typing import Final
 
 from msgspec import msgpack, structs
 
-from banyan.core.errors import BadInput
+from banyan.core.errors import BadInput, Unreachable
 from banyan.core.permissions import Target, require
 from banyan.core.principal import Principal
 from banyan.core.server import MAX_PAGE, Server, ServerQuery
+from banyan.zone.deadline import WHOLE, Deadline
 from banyan.zone.servers.surface import Servers
 
 MAX_REMEMBERED: Final = 10_000
@@ -54,15 +55,17 @@ class ServerLists:
             require(who, "compute:server_list_all")
         if limit == 0:
             return Listed(())
+        deadline = Deadline.within(WHOLE)
         which = _which(who, query)
-        after = await self._place(who, query, which, marker) if marker else ""
+        after = await self._place(who, query, which, marker, deadline) if marker else ""
         found: list[Server] = []
         absent: dict[str, None] = {}
         for _ in range(MAX_ASKED):
-            if after == _END or len(found) >= limit:
+            # One page is asked for whatever is left: with no time it says who is absent.
+            if after == _END or len(found) >= limit or (found and deadline.over):
                 break
             wanted = min(limit - len(found), MAX_PAGE)
-            page = await self._servers.page(who, structs.replace(query, after=after, limit=wanted))
+            page = await self._servers.page(who, structs.replace(query, after=after, limit=wanted), deadline.left())
             found += page.servers if keep is None else filter(keep, page.servers)
             absent.update(dict.fromkeys(page.absent))
             after = page.after or _END
@@ -71,19 +74,24 @@ class ServerLists:
             self._remember(which, found[-1].id, after)
         return Listed(tuple(found), bool(found) and after != _END, tuple(absent))
 
-    async def _place(self, who: Principal, query: ServerQuery, which: bytes, marker: str) -> str:
+    async def _place(self, who: Principal, query: ServerQuery, which: bytes, marker: str, deadline: Deadline) -> str:
         known = self._places.get((which, marker))
         if known is not None:
             return known
         after = ""
         for _ in range(MAX_ASKED):
-            page = await self._servers.page(who, structs.replace(query, after=after, limit=MAX_PAGE))
+            part = structs.replace(query, after=after, limit=MAX_PAGE)
+            page = await self._servers.page(who, part, deadline.left())
             at = next((n for n, server in enumerate(page.servers) if server.id == marker), None)
             if at is not None:
                 # Asked once more for just so many: then the page's own place is the marker's.
-                short = await self._servers.page(who, structs.replace(query, after=after, limit=at + 1))
+                part = structs.replace(query, after=after, limit=at + 1)
+                short = await self._servers.page(who, part, deadline.left())
                 return short.after or _END
             after = page.after
+            if deadline.over:
+                text = f"the place of marker [{marker[:255]}] was not found in time; ask again"
+                raise Unreachable("no-time", text, transient=True)
             if not after:
                 break
         raise BadInput("bad-marker", f"marker [{marker[:255]}] not found")

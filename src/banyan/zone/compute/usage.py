@@ -16,6 +16,7 @@ from banyan.core.quota import NO_USE, Use
 from banyan.core.server import MAX_PAGE, Server, ServerQuery, Task, VmState
 from banyan.core.time import Wall
 from banyan.zone.compute.life import held_by
+from banyan.zone.deadline import WHOLE, Deadline
 from banyan.zone.servers.surface import Servers
 
 # Servers that one sum looks at: a bound on what a question can cost.
@@ -100,10 +101,10 @@ class Usage:
     async def _all(
         self, who: Principal, queries: tuple[ServerQuery, ...]
     ) -> AsyncIterator[tuple[Server, tuple[str, ...]]]:
-        count = 0
+        count, deadline = 0, Deadline.within(WHOLE)
         for query in queries:
             while True:
-                page = await self._servers.page(who, query)
+                page = await self._servers.page(who, query, deadline.left())
                 for server in page.servers:
                     yield server, page.absent
                 count += len(page.servers)

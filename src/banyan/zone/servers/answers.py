@@ -32,6 +32,7 @@ from banyan.core.server_messages import (
     WhyReply,
     read,
 )
+from banyan.zone.deadline import to_ask
 from banyan.zone.servers.access import Who
 from banyan.zone.servers.placing import PART
 from banyan.zone.servers.tree import TreeServers
@@ -52,6 +53,7 @@ class Answers:
     async def answer(self, request: Request, caller: Caller) -> bytes:
         """The body of the answer. Raises BadInput("bad-verb") and whatever the question does."""
         servers = self._servers
+        left = to_ask(request.deadline, servers.replies)
         reply: msgspec.Struct
         match request.verb:
             case "place":
@@ -68,27 +70,31 @@ class Answers:
                 reply = Nothing()
             case "act":
                 act = read(request.body, ActCall)
-                reply = ServerReply(await servers.act(self._who(act.person, caller), act.id, act.action, act.arguments))
+                who = self._who(act.person, caller)
+                reply = ServerReply(await servers.act(who, act.id, act.action, act.arguments, within=left))
             case "change":
                 change = read(request.body, ChangeCall)
-                reply = ServerReply(await servers.change(self._who(change.person, caller), change.id, change.change))
+                who = self._who(change.person, caller)
+                reply = ServerReply(await servers.change(who, change.id, change.change, within=left))
             case "look":
                 look = read(request.body, LookCall)
-                reply = await servers.look(self._who(look.person, caller), look.ids, look.whole and len(look.ids) == 1)
+                whole = look.whole and len(look.ids) == 1
+                reply = await servers.look(self._who(look.person, caller), look.ids, whole, within=left)
             case "servers":
                 asked = read(request.body, ServersCall)
-                page = await servers.page(self._who(asked.person, caller), asked.query)
+                page = await servers.page(self._who(asked.person, caller), asked.query, within=left)
                 reply = ServersReply(servers.answer_page(page, asked.query))
             case "why":
                 one = read(request.body, IdCall)
-                reply = WhyReply(await servers.why(self._who(one.person, caller), one.id))
+                reply = WhyReply(await servers.why(self._who(one.person, caller), one.id, within=left))
             case "actions":
                 one = read(request.body, IdCall)
-                records = await servers.actions(self._who(one.person, caller), one.id)
+                records = await servers.actions(self._who(one.person, caller), one.id, within=left)
                 reply = ActionsReply(records[:MAX_SHOWN])
             case "console":
                 one = read(request.body, IdCall)
-                reply = ConsoleReply(await servers.console(self._who(one.person, caller), one.id, one.lines or None))
+                who = self._who(one.person, caller)
+                reply = ConsoleReply(await servers.console(who, one.id, one.lines or None, within=left))
             case _:
                 known = (
                     "page, usage, command, place, confirm, cancel, act, change, look, servers, why, actions, console"

@@ -15,6 +15,7 @@ from banyan.core.ids import ZoneCode, code_text, join_path
 from banyan.core.messages import CallerInfo
 from banyan.core.principal import Principal
 from banyan.core.server_messages import Person, read
+from banyan.zone.deadline import check_time
 from banyan.zone.roster import Roster
 from banyan.zone.servers.access import Who, caller_of
 from banyan.zone.tree import Tree
@@ -53,7 +54,7 @@ class Below:
         if session is None:
             text = f"{self.path(child)} has no session now and was not asked"
             raise Unreachable("member-unreachable", text, transient=True)
-        seconds = self.replies if within is None else min(within, self.replies)
+        seconds = check_time(self.replies if within is None else min(within, self.replies), self.path(child))
         answer = await session.request(verb, msgspec.msgpack.encode(call), caller_info(who), seconds)
         if answer.error:
             raise error_of(answer.status, answer.error, answer.text)
@@ -82,4 +83,4 @@ def may_have_acted(error: BanyanError) -> bool:
 
 
 # Said by those who did nothing: the session was not there, was full; the order was looked for and is not stored.
-NOT_DONE = frozenset({"member-unreachable", "busy", "order-lost", "starting", "not-connected"})
+NOT_DONE = frozenset({"member-unreachable", "busy", "no-time", "order-lost", "starting", "not-connected"})

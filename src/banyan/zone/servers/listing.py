@@ -15,10 +15,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from banyan.core.errors import Unreachable
+from banyan.core.errors import BanyanError, Unreachable
 from banyan.core.server import Server, ServerPage, ServerQuery
 from banyan.core.server_messages import MAX_LOOK
 from banyan.core.server_order import Values, full_order, ranking, read_place, values_of, write_place
+from banyan.zone.deadline import NEVER, Deadline
 
 # Rows asked of one member at a time, at least; members asked at a time; and how often all that must be are asked.
 MIN_BATCH: Final = 10
@@ -46,8 +47,14 @@ class Source:
         return self.at >= len(self.rows) and not self.ended
 
 
-async def merged(query: ServerQuery, sources: Sequence[Source], absent: Sequence[str] = ()) -> ServerPage:
-    """The next page. It may be short, even empty, and still go on. Raises BadInput("bad-marker")."""
+async def merged(
+    query: ServerQuery, sources: Sequence[Source], absent: Sequence[str] = (), deadline: Deadline = NEVER
+) -> ServerPage:
+    """The next page. It may be short, even empty, and still go on. Raises BadInput("bad-marker").
+
+    When the time is over it ends with what came; a member that was not read at all by then is absent like one that gave
+    no answer.
+    """
     order = full_order(query.sort)
     rank = ranking(order)
     start = read_place(query.after, len(order))
@@ -60,9 +67,11 @@ async def merged(query: ServerQuery, sources: Sequence[Source], absent: Sequence
     found: list[Server] = []
     place: Values | list[str | float] | None = start
     for _ in range(TURNS):
-        await _fill([source for source in sources if source.empty], query, batch, order, rank, missing)
+        await _fill([source for source in sources if source.empty], query, batch, order, rank, missing, deadline)
         place = _take(sources, query.limit, order, rank, found, place)
         if len(found) == query.limit or all(source.ended and source.at >= len(source.rows) for source in sources):
+            break
+        if deadline.over:
             break
     left = any(not source.ended or source.at < len(source.rows) for source in sources)
     after = ""
@@ -77,25 +86,47 @@ async def merged(query: ServerQuery, sources: Sequence[Source], absent: Sequence
 
 
 async def _fill(
-    sources: Sequence[Source], query: ServerQuery, batch: int, order: Sequence[Any], rank: Any, missing: dict[str, None]
+    sources: Sequence[Source],
+    query: ServerQuery,
+    batch: int,
+    order: Sequence[Any],
+    rank: Any,
+    missing: dict[str, None],
+    deadline: Deadline,
 ) -> None:
-    for begin in range(0, len(sources), AT_ONCE):
-        some = sources[begin : begin + AT_ONCE]
-        asked = (source.ask(replace(query, after=source.after, limit=min(batch, query.limit))) for source in some)
-        pages = await asyncio.gather(*asked, return_exceptions=True)
-        for source, page in zip(some, pages, strict=True):
-            if isinstance(page, Unreachable):
-                missing[source.path] = None
-                source.ended = True
+    pages: dict[int, ServerPage | BanyanError | None] = {}
+    waiting = iter(enumerate(sources))
+
+    async def ask() -> None:
+        # One that hangs holds up its own place in the row, and nobody else's.
+        for at, source in waiting:
+            if deadline.over:
+                pages[at] = None
                 continue
-            if isinstance(page, BaseException):
-                raise page
-            missing.update(dict.fromkeys(page.absent))
-            source.rows = [(rank(values_of(server, order)), server) for server in page.servers]
-            source.at = 0
-            source.after, source.ended = page.after, not page.after
-            if page.after:
-                source.reached = rank(read_place(page.after, len(order)) or ())
+            try:
+                pages[at] = await source.ask(replace(query, after=source.after, limit=min(batch, query.limit)))
+            except BanyanError as error:
+                pages[at] = error
+
+    for ended in await asyncio.gather(*(ask() for _ in range(min(AT_ONCE, len(sources)))), return_exceptions=True):
+        if ended is not None:
+            raise ended
+    for at, source in enumerate(sources):
+        page = pages[at]
+        if page is None and source.reached is not None:
+            continue  # what it has is behind the end of this page
+        if page is None or isinstance(page, Unreachable):
+            missing[source.path] = None
+            source.ended = True
+            continue
+        if isinstance(page, BanyanError):
+            raise page
+        missing.update(dict.fromkeys(page.absent))
+        source.rows = [(rank(values_of(server, order)), server) for server in page.servers]
+        source.at = 0
+        source.after, source.ended = page.after, not page.after
+        if page.after:
+            source.reached = rank(read_place(page.after, len(order)) or ())
 
 
 def _take(

@@ -55,9 +55,10 @@ class Servers(Protocol):
     async def show(self, who: Who, id: str) -> Server:
         """With its user data. A deleted one is shown to nobody but operators."""
 
-    async def page(self, who: Who, query: ServerQuery) -> ServerPage:
+    async def page(self, who: Who, query: ServerQuery, within: float | None = None) -> ServerPage:
         """One page, merged over the tree. A principal sees its own project's, whatever the query says, unless
-        `every_project` and the policy allows that."""
+        `every_project` and the policy allows that. It takes at most `within` seconds, and ends with what came by then;
+        who did not answer is in `absent`."""
 
     async def act(self, who: Who, id: str, action: Action, arguments: Arguments | None = None) -> Server:
         """The server as it is once the action is accepted (durable); what it needs of the rack is done after that.

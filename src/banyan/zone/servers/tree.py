@@ -2,7 +2,8 @@
 
 An id names a rack, a rack its zone, the zone the child that leads there: nothing here grows with servers. What is this
 zone's own is servers/leaf.py's; what is further down is asked hop by hop with the caller, and answered by `answer`
-there. Nothing is asked twice: a change that was not answered has an unknown outcome, and says so.
+there. Nothing is asked twice: a change that was not answered has an unknown outcome, and says so. `within`: how many
+seconds there are for it, where the question came from above.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from banyan.core.server_messages import (
     WhyReply,
 )
 from banyan.core.time import Wall, iso
+from banyan.zone.deadline import Deadline
 from banyan.zone.own import Own
 from banyan.zone.roster import Roster
 from banyan.zone.servers.access import Who, require_may_act
@@ -93,6 +95,11 @@ class TreeServers:
         self._below = below
         self._above = above
         self._retries = Retries(own, store, ids)
+
+    @property
+    def replies(self) -> float:
+        """How long a member may take at most, seconds."""
+        return self._below.replies
 
     @property
     def routes(self) -> int:
@@ -162,51 +169,59 @@ class TreeServers:
 
     # gap: a server is found by the id that Banyan gave it, not by its cloud's own (native) id
 
-    async def show(self, who: Who, id: str) -> Server:
+    async def show(self, who: Who, id: str, within: float | None = None) -> Server:
         child = self._way(who, id)
         if child is None:
             return await self._leaf.show(who, id)
-        reply = await self._ask(child, who, id, "look", LookCall((id,), True, person_of(who)), LookReply)
+        reply = await self._ask(child, who, id, "look", LookCall((id,), True, person_of(who)), LookReply, within)
         if reply.unknown:
             raise _unknown(reply.unknown[0])
         if not reply.servers:
             raise _not_there(id)
         return reply.servers[0]
 
-    async def act(self, who: Who, id: str, action: Action, arguments: Arguments | None = None) -> Server:
+    async def act(
+        self,
+        who: Who,
+        id: str,
+        action: Action,
+        arguments: Arguments | None = None,
+        within: float | None = None,
+    ) -> Server:
         child = self._way(who, id)
         if child is None:
             return await self._leaf.act(who, id, action, arguments)
         require_may_act(who, id)
         call = ActCall(id, action, arguments or Arguments(), person_of(who))
-        return (await self._ask(child, who, id, "act", call, ServerReply)).server
+        return (await self._ask(child, who, id, "act", call, ServerReply, within)).server
 
-    async def change(self, who: Who, id: str, change: Change) -> Server:
+    async def change(self, who: Who, id: str, change: Change, within: float | None = None) -> Server:
         child = self._way(who, id)
         if child is None:
             return await self._leaf.change(who, id, change)
         require_may_act(who, id)
-        return (await self._ask(child, who, id, "change", ChangeCall(id, change, person_of(who)), ServerReply)).server
+        call = ChangeCall(id, change, person_of(who))
+        return (await self._ask(child, who, id, "change", call, ServerReply, within)).server
 
-    async def actions(self, who: Who, id: str) -> tuple[ActionRecord, ...]:
+    async def actions(self, who: Who, id: str, within: float | None = None) -> tuple[ActionRecord, ...]:
         child = self._way(who, id)
         if child is None:
             return await self._leaf.actions(who, id)
-        return (await self._ask(child, who, id, "actions", IdCall(id, 0, person_of(who)), ActionsReply)).records
+        return (await self._ask(child, who, id, "actions", IdCall(id, 0, person_of(who)), ActionsReply, within)).records
 
-    async def console(self, who: Who, id: str, lines: int | None = None) -> str:
+    async def console(self, who: Who, id: str, lines: int | None = None, within: float | None = None) -> str:
         child = self._way(who, id)
         if child is None:
             return await self._leaf.console(who, id, lines)
         call = IdCall(id, lines or 0, person_of(who))
-        return (await self._ask(child, who, id, "console", call, ConsoleReply)).text
+        return (await self._ask(child, who, id, "console", call, ConsoleReply, within)).text
 
-    async def why(self, who: Who, id: str) -> tuple[Level, ...]:
+    async def why(self, who: Who, id: str, within: float | None = None) -> tuple[Level, ...]:
         if read_guest_id(id) is not None:
             child = self._way(who, id)
             if child is None:
                 return await self._leaf.why(who, id)
-            return (await self._ask(child, who, id, "why", IdCall(id, 0, person_of(who)), WhyReply)).levels
+            return (await self._ask(child, who, id, "why", IdCall(id, 0, person_of(who)), WhyReply, within)).levels
         return self.placing.ways(who, id) or await self._leaf.why(who, id)
 
     async def counts(self, who: Who) -> Mapping[str, int]:
@@ -217,7 +232,7 @@ class TreeServers:
 
     # --- many -----------------------------------------------------------------------------------
 
-    async def look(self, who: Who, ids: Sequence[str], whole: bool = False) -> LookReply:
+    async def look(self, who: Who, ids: Sequence[str], whole: bool = False, within: float | None = None) -> LookReply:
         """Records of at most MAX_LOOK servers, without user data unless `whole`; and those whose zone can not be asked.
         What is not there, or not for the caller, is left out."""
         own: list[str] = []
@@ -237,7 +252,7 @@ class TreeServers:
                 continue
             found.append(server if whole else replace(server, spec=replace(server.spec, user_data="")))
         calls = [(child, LookCall(tuple(some), whole, person_of(who))) for child, some in ways.items()]
-        asked = (self._below.ask(child, who, "look", call, LookReply) for child, call in calls)
+        asked = (self._below.ask(child, who, "look", call, LookReply, within) for child, call in calls)
         for (child, call), reply in zip(calls, await asyncio.gather(*asked, return_exceptions=True), strict=True):
             if isinstance(reply, Unreachable):
                 unknown += [self._as_unknown(id, child) for id in call.ids]
@@ -249,10 +264,11 @@ class TreeServers:
                 unknown += [one for one in reply.unknown if one.id in asked_for]
         return LookReply(tuple(found), tuple(unknown))
 
-    async def page(self, who: Who, query: ServerQuery) -> ServerPage:
+    async def page(self, who: Who, query: ServerQuery, within: float | None = None) -> ServerPage:
         if not 1 <= query.limit <= MAX_PAGE:
             raise BadInput("bad-limit", f"a page has 1 to {MAX_PAGE} servers, got {query.limit}")
         query = bounded(who, query)
+        deadline = Deadline.within(self.replies if within is None else min(within, self.replies))
         sources: list[Source] = []
         absent: list[str] = []
         ways = self._ways(who)
@@ -264,14 +280,15 @@ class TreeServers:
             sources.append(Source(self._tree.path, own))
         for child in self._holders(query) if ways is None else ways:
             if self._below.has_session(child):
-                sources.append(Source(self._below.path(child), self._pages_of(who, child)))
+                sources.append(Source(self._below.path(child), self._pages_of(who, child, deadline)))
             else:
                 absent.append(self._below.path(child))
-        return await merged(query, sources, absent)
+        return await merged(query, sources, absent, deadline)
 
-    def _pages_of(self, who: Who, child: ZoneCode) -> Ask:
+    def _pages_of(self, who: Who, child: ZoneCode, deadline: Deadline) -> Ask:
         async def ask(query: ServerQuery) -> ServerPage:
-            reply = await self._below.ask(child, who, "servers", ServersCall(query, person_of(who)), ServersReply)
+            call = ServersCall(query, person_of(who))
+            reply = await self._below.ask(child, who, "servers", call, ServersReply, deadline.left())
             return reply.page
 
         return ask
@@ -315,9 +332,18 @@ class TreeServers:
             raise _not_there(id)
         return node.via
 
-    async def _ask(self, child: ZoneCode, who: Who, id: str, verb: str, call: msgspec.Struct, reply: type[T]) -> T:
+    async def _ask(
+        self,
+        child: ZoneCode,
+        who: Who,
+        id: str,
+        verb: str,
+        call: msgspec.Struct,
+        reply: type[T],
+        within: float | None,
+    ) -> T:
         try:
-            return await self._below.ask(child, who, verb, call, reply)
+            return await self._below.ask(child, who, verb, call, reply, within)
         except Unreachable as error:
             if may_have_acted(error) and verb in ("act", "change"):
                 text = f"it is not known whether this was done to server {id}: {error.text}"

@@ -2,8 +2,9 @@
 
 A top; two zones below it, `east` with a rack of simulated hosts and `north` with none; `lab` below north, with a
 rack of its own. Every zone is a process of its own, on a data folder of its own, and joins over the real link. One
-rule and one join code admit both children of the top. The tree and its usage are shown live until Ctrl-C; with
-`--once` they are shown when the tree is whole, and the demo ends. Nothing outlives it: neither a process nor a file.
+rule and one join code admit both children of the top. Then OpenStack's own SDK asks the top for servers, which lie on
+the deepest zone's hosts. The tree and its usage are shown live until Ctrl-C; with `--once` they are shown when the
+servers run, and the demo ends. Nothing outlives it: neither a process nor a file.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import openstack
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -39,9 +41,14 @@ Row = dict[str, Any]  # what `--json` prints
 
 HOSTS_EAST, HOSTS_LAB = 100, 40
 HOSTS_IN_ALL = HOSTS_EAST + HOSTS_LAB
+CLOUD, SERVERS, BUILT_WITHIN = "top", 3, 60
 
-# Servers come and go, and a scan sees it soon: a demo is watched for minutes, not for days.
+# Servers come and go, and a scan sees it soon: a demo is watched for minutes, not for days. A zone that says nothing lets
+# its parent only look.
 SETTINGS = """\
+[zone]
+mode = "place"
+
 [scan]
 interval = 5
 
@@ -162,7 +169,8 @@ def build(base: Path) -> list[Zone]:
 
     top, north = zone("top"), zone("north")
     east = zone("east", *simulated(HOSTS_EAST, guests=2_000, churn=2))
-    lab = zone("lab", *simulated(HOSTS_LAB, guests=500, churn=0.5))
+    # Users say where by the availability zone that hosts bring.
+    lab = zone("lab", *simulated(HOSTS_LAB, guests=500, churn=0.5), "--option", 'availability_zones=["lab"]')
     return [top, east, north, lab]
 
 
@@ -204,6 +212,32 @@ def wait_ready(zones: Sequence[Zone]) -> None:
         time.sleep(0.5)
 
 
+def make_servers(top: Zone, base: Path, say: Console) -> Path:
+    """A few servers on the deepest zone, by OpenStack's SDK; where the clouds.yaml for it lies. Raises DemoFailed."""
+    clouds = base / "clouds.yaml"
+    must(top, "credentials", "--cloud-name", CLOUD, "--out", str(clouds))
+    os.environ["OS_CLIENT_CONFIG_FILE"] = str(clouds)
+    say.print(f"openstacksdk asks top for {SERVERS} servers in the availability zone [bold]lab[/]")
+    try:
+        with openstack.connect(cloud=CLOUD) as cloud:
+            image = cloud.image.create_image(
+                name="demo", disk_format="raw", container_format="bare", data=b"a disk would be here"
+            )
+            flavor = min(cloud.compute.flavors(), key=lambda flavor: (flavor.vcpus, flavor.ram))
+            wanted = {"flavor_id": flavor.id, "image_id": image.id, "networks": "none", "availability_zone": "lab"}
+            made = [cloud.compute.create_server(name=f"demo-{n}", **wanted) for n in range(1, SERVERS + 1)]
+            for server in made:
+                cloud.compute.wait_for_server(server, wait=BUILT_WITHIN)
+    except (openstack.exceptions.SDKException, OSError) as error:
+        raise DemoFailed(f"OpenStack's SDK got no servers from top: {error}\n{top.last_words()}") from error
+    placed = json.loads(must(top, "server", "placed", "--json"))
+    for row in sorted(placed, key=lambda row: str(row["name"])):
+        say.print(f"  [bold]{row['name']}[/] is {row['state']} in {row['zone']}, on {row['host']}  {row['id']}")
+    if len(placed) != SERVERS or any(row["zone"] != "top/north/lab" for row in placed):
+        raise DemoFailed(f"{SERVERS} servers of top/north/lab were to be there, there are: {placed}")
+    return clouds
+
+
 def picture(top: Zone) -> Group:
     """The tree, and its usage, as the top tells them now."""
     tree = Tree("[bold]top")
@@ -239,10 +273,11 @@ def part(told: Row, key: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def show(zones: Sequence[Zone], say: Console, once: bool) -> None:
+def show(zones: Sequence[Zone], clouds: Path, say: Console, once: bool) -> None:
     if once:
         say.print(picture(zones[0]))
         return
+    say.print(f"as a user: OS_CLIENT_CONFIG_FILE={clouds} openstack --os-cloud {CLOUD} server list")
     say.print(f"Ctrl-C ends it. Meanwhile, elsewhere: {BANYAN} journal --follow --data {zones[0].folder}")
     with Live(picture(zones[0]), console=say, auto_refresh=False) as live:
         while True:
@@ -280,7 +315,8 @@ def main(arguments: list[str]) -> int:
         zones = build(base)
         start(zones, base, say)
         wait_ready(zones)
-        show(zones, say, bool(arguments))
+        clouds = make_servers(zones[0], base, say)
+        show(zones, clouds, say, bool(arguments))
     except KeyboardInterrupt:
         say.print("\nending ...")
     except DemoFailed as failed:

@@ -210,7 +210,7 @@ class Order(msgspec.Struct, frozen=True, array_like=True):
     """A placement on its way down: between `least` and `most` guests, the more the better.
 
     `epoch`: the sender's for the receiver; an old one is refused. `first` is the number of guests of
-    the same request before these, for their names. `two_phase`: claimed now, begun when confirmed. `ids`, with
+    the same request before these, `many` how many it is for in all (0: as many as `most`): for their names. `two_phase`: claimed now, begun when confirmed. `ids`, with
     `move`: guests that exist and are placed again; else empty.
     """
 
@@ -227,6 +227,12 @@ class Order(msgspec.Struct, frozen=True, array_like=True):
     two_phase: bool = False
     ids: tuple[str, ...] = ()
     move: int = 0
+    many: int = 0
+
+    @property
+    def numbered(self) -> bool:
+        """Its guests have a number in their names: it is one of several, wherever the others went."""
+        return (self.many or self.most) > 1
 
 
 def order_id(issuer: ZoneCode, project: str, user: str, retry_key: str) -> str:

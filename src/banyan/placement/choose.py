@@ -380,4 +380,5 @@ def for_member(order: Order, name: str, labels: Mapping[str, str], share: Share,
         least=min(least, share.count),
         most=share.count,
         first=share.first,
+        many=order.many or order.most,
     )

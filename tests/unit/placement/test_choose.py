@@ -106,6 +106,19 @@ def test_an_order_that_goes_on_keeps_the_hints_that_still_bind() -> None:
     assert for_member(order(None, 2, 9), "north", {}, share, least=2).least == 2
 
 
+def test_a_guest_has_a_number_in_its_name_if_it_is_one_of_several() -> None:
+    alone = Sharing(table(4, 4), order(None, 1, 1), Seeded(3))
+    (share,) = alone.next()
+    alone.refused(share.member, Refusal(2, {"down": 2}))
+    (share,) = alone.next()
+    assert share.first == 1
+    assert not for_member(order(None, 1, 1), "z", {}, share).numbered
+    (share, *_) = Sharing(table(1, 1), order(None, 1, 2), Seeded(3)).next()
+    below = for_member(order(None, 1, 2), "z", {}, share)
+    assert (share.count, below.most, below.numbered) == (1, 1, True)
+    assert for_member(below, "y", {}, share).numbered
+
+
 def test_room_that_was_not_counted_everywhere_is_bounded_by_what_is_free() -> None:
     wanted = shape({VCPU: 2, MEMORY_MIB: 4})
     free = {"lh": 10, "lr:vcpu:t": 100, "lr:vcpu:u": 20, "lr:memory_mib:t": 100, "lr:memory_mib:u": 40}

@@ -173,7 +173,6 @@ class Orders:
         digest = arguments_digest(order)
         stored = StoredOrder(order.id, state, now, caller.request, self.places.code, digest, places, why, above)
         servers: list[Server] = []
-        numbered = order.most > 1 or order.first > 0
         for place in places:
             spot = self.places.spot(place.host)
             for id in place.ids:
@@ -184,7 +183,7 @@ class Orders:
                         order.issuer,
                         order.project,
                         order.user,
-                        f"{spec.name}-{number + 1}" if numbered else spec.name,
+                        f"{spec.name}-{number + 1}" if order.numbered else spec.name,
                         self.places.code,
                         place.host,
                         spec,

@@ -43,8 +43,8 @@ HOSTS_EAST, HOSTS_LAB = 100, 40
 HOSTS_IN_ALL = HOSTS_EAST + HOSTS_LAB
 CLOUD, SERVERS, BUILT_WITHIN = "top", 3, 60
 
-# Servers come and go, and a scan sees it soon: a demo is watched for minutes, not for days. A zone that says nothing lets
-# its parent only look.
+# Servers come and go, and a scan sees it soon: a demo is watched for minutes, not for days. A zone whose settings say
+# nothing of it lets its parent only look.
 SETTINGS = """\
 [zone]
 mode = "place"

@@ -26,17 +26,27 @@ Passphrase = Annotated[
     ),
 ]
 
+WithoutImages = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        help="Leave out the data of images: a zone restored from it has none to hand out.",
+        show_default=False,
+    ),
+]
+
 
 def backup(
     file: File,
     /,
     *,
     passphrase_file: Passphrase,
+    without_images: WithoutImages = False,
     data: Data = None,
     config: Config = None,
     json: Json = False,
 ) -> int:
-    """Write a zone's database, keys and settings to one encrypted file. The zone may be running."""
+    """Write a zone's database, keys, settings and images to one encrypted file. The zone may be running."""
     from banyan.serve.clock import SystemClock, SystemIds
     from banyan.store.backup import backup as write
 
@@ -50,6 +60,7 @@ def backup(
         location=settings.store.url or None,
         seal_key=_seal_key(settings),
         settings=config,
+        images=not without_images,
     )
     return _show(made, json, f"{file} holds it")
 
@@ -103,8 +114,11 @@ def _show(made: Manifest, json: bool, done: str) -> int:
         [
             ("zone", f"{made.name} ({made.zone})"), ("epoch", str(made.epoch)), ("made", instant(made.made_at)),
             ("by", f"banyan {made.program}"), ("holds", files),
+            ("images", f"{number(made.images)} ({number(made.image_bytes)} B)"),
         ]
     )  # fmt: skip
+    if made.images_lost:
+        screen.note(f"the data of {number(made.images_lost)} images that the zone knows is not in it: it has no file")
     screen.note(done)
     return 0
 

@@ -1,4 +1,4 @@
-"""Backup and restore of a zone: its database, seal key and settings in one file, encrypted as a whole.
+"""Backup and restore of a zone: its database, seal key, settings and images in one file, encrypted as a whole.
 
 A backup is taken beside a running zone. A restore goes into an empty folder, and only after every byte of the backup
 was verified; the restored zone has the next epoch and knows that it was restored, so that its neighbours and
@@ -10,10 +10,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import shutil
 import sqlite3
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -33,6 +34,7 @@ from banyan.core.records import StoreFull, Unit
 from banyan.core.secret import Secret
 from banyan.core.time import Wall, iso
 from banyan.store.durable import FILE_MODE, FOLDER_MODE, make_folder, sync_folder, write_synced
+from banyan.store.image_files import FOLDER, kept
 from banyan.store.keys import seal_from_file
 from banyan.store.location import PostgresqlServer, SqliteFile, parse_location
 from banyan.store.lock import LOCK_NAME, FolderLock
@@ -43,6 +45,8 @@ from banyan.store.unit import unit
 _MANIFEST = "manifest.json"
 _MANIFEST_MAX = 1 << 20
 _NAMES = (DATABASE_NAME, SEAL_NAME, SETTINGS_NAME)
+# Names of images' data, as zone/images gives them: nothing else is ever written into that folder.
+_IMAGE = re.compile(rf"{FOLDER}/[0-9a-f-]{{36}}\.[0-9a-f]{{16}}\Z")
 _COPY = ".backup.db"
 _WORKSHOP = ".restoring"
 # What an empty folder may hold: our own lock and workshop, and what mkfs leaves in a new file system.
@@ -50,7 +54,9 @@ _NOTHING = frozenset({LOCK_NAME, _WORKSHOP, "lost+found"})
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What a backup says of itself. `files` are sizes in bytes; `made_at` is RFC 3339, corrected time."""
+    """What a backup says of itself. `files` are sizes in bytes; `made_at` is RFC 3339, corrected time. `images`: how
+    many images' data it holds, `image_bytes` together; `images_lost`: of how many it should and the zone had no file.
+    """
 
     program: str
     schema: str
@@ -59,6 +65,9 @@ class Manifest(msgspec.Struct, frozen=True):
     epoch: int
     made_at: str
     files: dict[str, int]
+    images: int = 0
+    image_bytes: int = 0
+    images_lost: int = 0
 
 
 def backup(
@@ -71,11 +80,13 @@ def backup(
     location: str | None = None,
     seal_key: Path | None = None,
     settings: Path | None = None,
+    images: bool = True,
     costs: Costs = DEFAULT_COSTS,
 ) -> Manifest:
     """Writes `target`, whole or not at all; the zone may be running. `location`, `seal_key`: as for open_store.
 
-    `settings`: DATA/banyan.toml without one, if it is there. Needs as much room again as the database has, in
+    `settings`: DATA/banyan.toml without one, if it is there. `images`: with the data of images; no file of one is
+    deleted meanwhile, so the backup has each that its database names. Needs as much room again as the database has, in
     `data` for the moment of the backup. Raises NotFound("no-zone-here"), Conflict("backup-running"),
     Refused("backup-postgresql"), Broken("seal-key-missing"), StoreFull, BadInput("bad-backup-file").
     """
@@ -83,7 +94,8 @@ def backup(
     if isinstance(where, PostgresqlServer):
         raise Refused(
             "backup-postgresql",
-            f"{where} is backed up by PostgreSQL's own means (pg_dump, pg_basebackup); keep DATA/{SEAL_NAME} with it",
+            f"{where} is backed up by PostgreSQL's own means (pg_dump, pg_basebackup); keep DATA/{SEAL_NAME} and "
+            f"DATA/{FOLDER} with it",
         )
     if not where.path.is_file():
         raise NotFound(
@@ -97,13 +109,16 @@ def backup(
             "a credential of systemd, or store.seal_key_file names it, give this command the same",
         )
     temporary = target.with_name(f".{target.name}.part")
-    with _failures_of(target), _snapshot(where.path, data / _COPY) as copy:
+    with _failures_of(target), kept(data / FOLDER), _snapshot(where.path, data / _COPY) as copy:
         present = {DATABASE_NAME: copy} | {name: path for name, path in sources.items() if path.is_file()}
         manifest = _describe(copy, now, {name: path.stat().st_size for name, path in present.items()})
+        data_files, lost = _images(copy, data / FOLDER) if images else ([], 0)
+        size = sum(path.stat().st_size for path in data_files)
+        manifest = msgspec.structs.replace(manifest, images=len(data_files), image_bytes=size, images_lost=lost)
         temporary.unlink(missing_ok=True)
         try:
             with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE), "wb") as file:
-                _write(SealedWriter(file, passphrase, ids, costs), manifest, present)
+                _write(SealedWriter(file, passphrase, ids, costs), manifest, present, data_files)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(target)
@@ -144,8 +159,9 @@ def restore(file: Path, data: Path, passphrase: Secret, *, ids: Ids, now: Wall) 
             workshop.mkdir(mode=FOLDER_MODE)
             manifest = _read(reader, workshop)
             _rise(workshop, manifest, ids, now)
-            # The database first: one without its seal key is refused, a seal key alone would start a new zone.
-            for name in _NAMES:
+            # Images before the database that names them; and that before the rest: a database without its seal key is
+            # refused, a seal key alone would start a new zone.
+            for name in (FOLDER, *_NAMES):
                 if (workshop / name).exists():
                     (workshop / name).rename(data / name)
                     sync_folder(data)
@@ -167,6 +183,19 @@ def _describe(copy: Path, now: Wall, sizes: dict[str, int]) -> Manifest:
         connection.close()
     code, name, epoch = zone or (0, "", 0)
     return Manifest(__version__, schema, code_text(code), name, epoch, iso(now), sizes)
+
+
+def _images(copy: Path, folder: Path) -> tuple[list[Path], int]:
+    """Files that rows of this database name, and how many of those that they name are not there."""
+    connection = sqlite3.connect(copy)
+    try:
+        known = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'images'").fetchone()[0]
+        query = "SELECT data, size FROM images WHERE data <> '' ORDER BY id"
+        wanted = [(folder / name, size) for name, size in connection.execute(query)] if known else []
+    finally:
+        connection.close()
+    found = [path for path, size in wanted if path.is_file() and path.stat().st_size == size]
+    return found, len(wanted) - len(found)
 
 
 @contextmanager
@@ -201,13 +230,16 @@ def _copy(database: Path, copy: Path) -> None:
         source.close()
 
 
-def _write(writer: SealedWriter, manifest: Manifest, files: dict[str, Path]) -> None:
+def _write(writer: SealedWriter, manifest: Manifest, files: dict[str, Path], images: Sequence[Path]) -> None:
     with tarfile.open(fileobj=cast(IO[bytes], writer), mode="w|", format=tarfile.PAX_FORMAT) as archive:
         described = msgspec.json.encode(manifest)
         archive.addfile(_entry(_MANIFEST, len(described)), BytesIO(described))
         for name, path in files.items():
             with path.open("rb") as file:
                 archive.addfile(_entry(name, manifest.files[name]), file)
+        for path in images:
+            with path.open("rb") as file:
+                archive.addfile(_entry(f"{FOLDER}/{path.name}", os.fstat(file.fileno()).st_size), file)
     writer.finish()
 
 
@@ -221,6 +253,7 @@ def _read(reader: SealedReader, folder: Path | None) -> Manifest:
     """Verifies all of it; with `folder`, writes its files there. Only names that we know are ever written."""
     manifest: Manifest | None = None
     seen: dict[str, int] = {}
+    images: dict[str, int] = {}
     try:
         with tarfile.open(fileobj=cast(IO[bytes], reader), mode="r|") as archive:
             for entry in archive:
@@ -235,11 +268,24 @@ def _read(reader: SealedReader, folder: Path | None) -> Manifest:
                     seen[entry.name] = entry.size
                     if folder is not None:
                         write_synced(folder / entry.name, iter(partial(content.read, CHUNK), b""))
+                elif _IMAGE.match(entry.name) and entry.name not in images:
+                    images[entry.name] = entry.size
+                    if folder is not None:
+                        (folder / FOLDER).mkdir(mode=FOLDER_MODE, exist_ok=True)
+                        write_synced(folder / entry.name, iter(partial(content.read, CHUNK), b""))
         reader.drain()
     except (tarfile.TarError, msgspec.DecodeError, EOFError) as error:
         raise Broken("backup-damaged", "the backup's contents can not be read; use another copy of it") from error
-    if manifest is None or manifest.files != seen or DATABASE_NAME not in seen:
+    held = len(images), sum(images.values())
+    if (
+        manifest is None
+        or manifest.files != seen
+        or (manifest.images, manifest.image_bytes) != held
+        or (DATABASE_NAME not in seen)
+    ):
         raise Broken("backup-damaged", "the backup does not hold what its manifest names; use another copy")
+    if folder is not None and images:
+        sync_folder(folder / FOLDER)
     return manifest
 
 

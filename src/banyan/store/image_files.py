@@ -272,6 +272,21 @@ def _discard(out: _Summed | None, half: Path, path: Path) -> None:
 
 
 @contextmanager
+def kept(folder: Path) -> Iterator[None]:
+    """Meanwhile no file in `folder`, which need not be there, is deleted by anybody."""
+    if not folder.is_dir():
+        yield
+        return
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    try:
+        # Whoever deletes holds it for a moment only.
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
 def _alone(lock: Path) -> Iterator[bool]:
     """False while a backup holds the lock."""
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)

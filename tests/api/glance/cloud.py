@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 
@@ -16,15 +16,17 @@ from banyan.api import glance
 from banyan.api.app import Api
 from banyan.api.openstack.call import Surfaces
 from banyan.api.openstack.serve import Face
+from banyan.core.errors import NotFound, Unreachable
 from banyan.core.image_ports import FetchFailed
+from banyan.core.server import ActionRecord, Server
 from banyan.store.image_files import ImageFolder
 from banyan.store.inline import InlineStore, no_pause
 from banyan.zone.images.addresses import AddressRules
 from banyan.zone.images.desk import ImageSettings
 from banyan.zone.images.service import ImageService, make_images
 from banyan.zone.own import Own, open_own
+from banyan.zone.servers.surface import Servers
 from tests.api.nova.cloud import Gate
-from tests.api.nova.fakes import FakeServers
 from tests.api.openstack.lab import Clock
 from tests.api.serving import make
 from tests.api.surface import FakeSurface
@@ -54,13 +56,33 @@ class FakeFetcher:
 
 
 @dataclass
+class Watched:
+    """Servers as the image service looks at them, and what was asked of them. `away`: they can not be asked."""
+
+    rows: dict[str, Server] = field(default_factory=dict)
+    done: dict[str, tuple[ActionRecord, ...]] = field(default_factory=dict)
+    away: bool = False
+
+    async def show(self, who: object, id: str) -> Server:
+        if self.away:
+            raise Unreachable("member-unreachable", "not now")
+        if id not in self.rows:
+            raise NotFound("no-server", f"there is no server {id}")
+        return self.rows[id]
+
+    async def actions(self, who: object, id: str) -> tuple[ActionRecord, ...]:
+        await self.show(who, id)
+        return self.done.get(id, ())
+
+
+@dataclass
 class Cloud:
     api: Api
     images: ImageService
     files: ImageFolder
     folder: Path
     store: InlineStore
-    servers: FakeServers
+    servers: Watched
     fetcher: FakeFetcher
     gate: Gate
     clock: Clock
@@ -125,8 +147,8 @@ class Cloud:
         self.files.close()
         self.files = ImageFolder(self.folder, keep_free=0)
         self.images = make_images(
-            self.own, self.store, self.clock, SeededIds(8), self.files, self.fetcher, self.servers, settings,
-            AddressRules(),
+            self.own, self.store, self.clock, SeededIds(8), self.files, self.fetcher,
+            cast(Servers, self.servers), settings, AddressRules(),
         )  # fmt: skip
         await self.images.start()
         self.api = make(FakeSurface())
@@ -138,8 +160,8 @@ async def lit(folder: Path, settings: ImageSettings = SETTINGS) -> Cloud:
     clock, ids = Clock(), SeededIds(7)
     own = await open_own(store, clock, ids, "top", {})
     files = ImageFolder(folder / "images", keep_free=0)
-    fetcher, servers = FakeFetcher(), FakeServers()
-    images = make_images(own, store, clock, ids, files, fetcher, servers, settings, AddressRules())
+    fetcher, servers = FakeFetcher(), Watched()
+    images = make_images(own, store, clock, ids, files, fetcher, cast(Servers, servers), settings, AddressRules())
     await images.start()
     api, gate = make(FakeSurface()), Gate(own.code)
     api.offer([glance.SERVICE], gate, Surfaces(images=images), Face())

@@ -1,0 +1,166 @@
+"""What compute asks of images: to boot from one, and to keep a server's disk as one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from msgspec import structs
+
+from banyan.core.errors import NotFound, Refused
+from banyan.core.ids import RackCode, ZoneCode
+from banyan.core.order import FlavorSnapshot, ImageSource, Specification
+from banyan.core.principal import Principal
+from banyan.core.server import Action, ActionRecord, EventRecord, Server, Task, VmState
+from banyan.core.time import Wall
+from banyan.zone.images.for_compute import FORGOTTEN
+from tests.api.glance.cloud import SETTINGS, Cloud, run
+
+FLAVOR = FlavorSnapshot("1", "m1", 1, 512, 5, 0, 0, {})
+BASE = ImageSource("base", "b", disk_format="qcow2", container_format="bare",
+                   properties={"hw_x": "y", "img_signature": "s", "instance_uuid": "old"})  # fmt: skip
+
+
+def server(c: Cloud, id: str = "s1", task: Task = Task.SNAPSHOTTING) -> Server:
+    spec = Specification("web", {}, flavor=FLAVOR, image=BASE)
+    made = Server(id, ZoneCode(1), "p1", "u1", "web", RackCode(7), "h1", spec, Wall(1.0), Wall(1.0),
+                  VmState.ACTIVE, task)  # fmt: skip
+    c.servers.rows[id] = made
+    return made
+
+
+def done(c: Cloud, who: Principal, id: str = "s1", result: str = "success", message: str = "") -> None:
+    event = EventRecord("compute_snapshot", Wall(1.0), Wall(2.0), result)
+    record = ActionRecord(id, who.request, Action.SNAPSHOT, ZoneCode(1), "p1", "u1", Wall(1.0), Wall(2.0), message,
+                          (event,))  # fmt: skip
+    c.servers.done[id] = (record,)
+    c.servers.rows[id] = structs.replace(c.servers.rows[id], task=Task.NONE)
+
+
+def member(c: Cloud, request: str = "req-1") -> Principal:
+    return replace(c.gate.known["member"], request=request)
+
+
+def test_a_server_boots_from_what_its_user_sees() -> None:
+    async def play(c: Cloud) -> None:
+        id = await c.image(data=b"12345", min_disk=2, min_ram=64, hw_x="y", visibility="private")
+        found = await c.images.for_compute.find(member(c), id)
+        assert (found.status, found.min_disk_gib, found.min_memory_mib, found.size_bytes) == ("active", 2, 64, 5)
+        shown = await c.ok("GET", f"/v2/images/{id}")
+        assert found.source.checksum == f"sha512:{shown['os_hash_value']}" and found.source.properties == {"hw_x": "y"}
+        detail = await c.images.for_compute.show(member(c), id)
+        assert (detail.name, detail.size_bytes, dict(detail.properties)) == ("cirros", 5, {"hw_x": "y"})
+        for what in (id, "no-uuid", ""):
+            with pytest.raises(NotFound, match="could not be found"):
+                await c.images.for_compute.find(c.gate.known["other"], what)
+        queued = await c.image()
+        assert (await c.images.for_compute.find(member(c), queued)).status == "queued"
+        page = await c.images.for_compute.page(member(c), "", 10, {"status": "active"})
+        assert [one.id for one in page] == [id]
+        await c.images.for_compute.delete(member(c), id)
+        with pytest.raises(NotFound):
+            await c.images.for_compute.delete(member(c), id)
+
+    run(play)
+
+
+def test_a_snapshot_is_active_when_its_server_is_done() -> None:
+    async def play(c: Cloud) -> None:
+        who = member(c)
+        words = {"a": "b", "status": "active", "os_glance_x": "y"}
+        source = await c.images.for_compute.reserve(who, "snap", server(c), words, "snapshot")
+        shown = await c.ok("GET", f"/v2/images/{source.id}")
+        assert (shown["status"], shown["visibility"]) == ("queued", "private")
+        assert (shown["min_disk"], shown["min_ram"]) == (5, 512)
+        assert (shown["disk_format"], shown["image_type"], shown["instance_uuid"]) == ("qcow2", "snapshot", "s1")
+        assert (shown["base_image_ref"], shown["hw_x"], shown["a"]) == ("base", "y", "b")
+        assert "img_signature" not in shown and "os_glance_x" not in shown
+        # Nobody else fills it.
+        assert (await c.ask("PUT", f"/v2/images/{source.id}/file", content=b"x")).status_code == 409
+        assert await c.images.for_compute.settle() == 1
+        c.servers.away = True
+        assert await c.images.for_compute.settle() == 1
+        c.servers.away = False
+        done(c, who)
+        assert await c.images.for_compute.settle() == 0
+        shown = await c.ok("GET", f"/v2/images/{source.id}")
+        assert (shown["status"], shown["size"]) == ("active", 0)
+        await c.images.for_compute.abandon(who, source)
+        assert await c.status(source.id) == "active"
+        assert (await c.ask("GET", f"/v2/images/{source.id}/file")).status_code == 204
+
+    run(play)
+
+
+@pytest.mark.parametrize("result", [("error", ""), ("error", "no room"), ("success", "no room")])
+def test_a_snapshot_that_failed_goes(result: tuple[str, str]) -> None:
+    async def play(c: Cloud) -> None:
+        who = member(c)
+        source = await c.images.for_compute.reserve(who, "snap", server(c), {}, "snapshot")
+        done(c, who, "s1", *result)
+        assert await c.images.for_compute.settle() == 0
+        assert (await c.ask("GET", f"/v2/images/{source.id}")).status_code == 404
+
+    run(play)
+
+
+def test_a_snapshot_of_a_server_that_is_gone_or_never_heard_of_it_goes() -> None:
+    async def play(c: Cloud) -> None:
+        lost = await c.images.for_compute.reserve(member(c), "a", server(c, "s1"), {}, "snapshot")
+        never = await c.images.for_compute.reserve(member(c), "b", server(c, "s2", Task.NONE), {}, "snapshot")
+        del c.servers.rows["s1"]
+        assert await c.images.for_compute.settle() == 1
+        assert await c.ids() == [never.id] != [lost.id]
+        c.clock.at += FORGOTTEN + 1
+        assert await c.images.for_compute.settle() == 0
+        assert await c.ids() == []
+
+    run(play)
+
+
+def test_after_a_restart_the_snapshots_are_looked_after_still() -> None:
+    async def play(c: Cloud) -> None:
+        who = member(c)
+        source = await c.images.for_compute.reserve(who, "snap", server(c), {}, "snapshot")
+        await c.images.close()
+        await c.restarted()
+        done(c, who)
+        assert await c.images.for_compute.settle() == 0 and await c.status(source.id) == "active"
+
+    run(play)
+
+
+def test_backups_are_rotated_and_what_shelved_servers_left_goes() -> None:
+    async def play(c: Cloud) -> None:
+        one, made = server(c), []
+        for n in range(4):
+            who = member(c, f"req-{n}")
+            kind = {"backup_type": "daily" if n < 3 else "weekly"}
+            made.append((await c.images.for_compute.reserve(who, f"b{n}", one, kind, "backup")).id)
+            done(c, who)
+            await c.images.for_compute.settle()
+        shown = await c.ok("GET", f"/v2/images/{made[0]}")
+        assert (shown["image_type"], shown["backup_type"]) == ("backup", "daily")
+        await c.images.for_compute.rotate(member(c), "s1", "daily", 2)
+        assert set(await c.ids()) == set(made[1:])
+        await c.images.for_compute.rotate(c.gate.known["other"], "s1", "daily", 0)
+        assert set(await c.ids()) == set(made[1:])
+        shelved = await c.images.for_compute.reserve(member(c), "s", one, {}, "shelved")
+        assert shelved.id in await c.ids()
+        for _ in range(2):
+            await c.images.for_compute.unshelved(member(c), "s1")
+        assert set(await c.ids()) == set(made[1:])
+
+    run(play)
+
+
+def test_a_snapshot_counts_and_one_that_is_abandoned_does_not() -> None:
+    async def play(c: Cloud) -> None:
+        source = await c.images.for_compute.reserve(member(c), "a", server(c), {}, "snapshot")
+        with pytest.raises(Refused, match="Quota exceeded"):
+            await c.images.for_compute.reserve(member(c), "b", server(c), {}, "snapshot")
+        for _ in range(2):
+            await c.images.for_compute.abandon(member(c), source)
+        await c.images.for_compute.reserve(member(c), "b", server(c), {}, "snapshot")
+
+    run(play, replace(SETTINGS, quota_images=1))

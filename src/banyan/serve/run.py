@@ -147,6 +147,7 @@ async def _offer(settings: Settings, built: Assembled, api: Api, stack: AsyncExi
     images = await open_images(settings.images, settings.folder, built, stack)
     network = make_networks(zone.own, zone.store, zone.ids)
     compute = await open_compute(settings.compute, built, images.for_compute, network.serving)
+    network.desk.news.listener = compute.life.reconnected
     api.offer(SERVICES, identity.gate, Surfaces(identity, compute, images, network), face)
     return images
 

@@ -126,6 +126,7 @@ async def lit(limits: NetworkLimits = NETWORK_DEFAULTS) -> Cloud:
     servers = FakeServers()
     network = make_networks(own, store, ids, limits)
     compute = make_compute(own, store, clock, ids, servers, FakeInventory(), FakeImages(), network.serving)
+    network.desk.news.listener = compute.life.reconnected
     await compute.load()
     api = make(FakeSurface())
     gate = Gate(own.code)

@@ -392,6 +392,7 @@ class FakeNetworks:
 
     def __init__(self) -> None:
         self.ports: dict[str, str] = {}
+        self.nics: dict[str, Nic] = {}
         self.full = False
         self._sequence = count(1)
 
@@ -429,7 +430,9 @@ class FakeNetworks:
         port = wish.port or f"b0000000-0000-4000-8000-1{n:011d}"
         self.ports[port] = server
         address = wish.addresses[0] if wish.addresses else f"10.0.0.{n}"
-        return Nic(port, f"fa:16:3e:00:00:{n:02x}", NETWORK, (Address(address),), "private", wish.tag, not wish.port)
+        mac = f"fa:16:3e:00:00:{n % 256:02x}"
+        self.nics[port] = Nic(port, mac, NETWORK, (Address(address),), "private", wish.tag, not wish.port)
+        return self.nics[port]
 
     async def attach(self, who: Principal, server: Server, wish: NetworkWish) -> Nic:
         (found,) = (await self.plan(who, (wish,), automatic=False, groups=(), count=1)).wishes
@@ -443,7 +446,8 @@ class FakeNetworks:
         self.ports = {port: owner for port, owner in self.ports.items() if owner != server}
 
     async def interfaces(self, who: Principal, server: Server) -> Sequence[Interface]:
-        return [Interface(nic, subnets={a.address: "subnet" for a in nic.addresses}) for nic in server.nics]
+        mine = [self.nics[port] for port, owner in self.ports.items() if owner == server.id]
+        return [Interface(nic, subnets={a.address: "subnet" for a in nic.addresses}) for nic in mine]
 
     async def join_group(self, who: Principal, server: Server, group: str) -> tuple[str, ...]:
         if group not in ("default", "web"):

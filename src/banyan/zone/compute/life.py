@@ -181,17 +181,29 @@ class Life:
         except BanyanError:
             await self._networks.detach(who, structs.replace(server, nics=(*server.nics, nic)), nic.port)
             raise
+        await self.reconnected(who, id)
         return nic
 
     async def detach(self, who: Principal, id: str, port: str) -> None:
         """Raises NotFound("no-port")."""
         server = await self._servers.show(who, id)
         require(who, "compute:server_detach", Target(project=server.project))
-        nic = next((nic for nic in server.nics if nic.port == port), None)
+        there = await self._networks.interfaces(who, server)
+        nic = next((one.nic for one in there if one.nic.port == port), None)
         if nic is None:
             raise NotFound("no-port", f"Port {port[:255]} is not attached to server {id}.")
         await self._servers.act(who, id, Action.DETACH, Arguments(nic=nic))
         await self._networks.detach(who, server, port)
+        await self.reconnected(who, id)
+
+    async def reconnected(self, who: Principal, id: str) -> None:
+        """A server is told which interfaces it has by now, and which addresses lead to them: its ports are the truth.
+        Raises what Servers.show and Servers.change raise."""
+        server = await self._servers.show(who, id)
+        there = await self._networks.interfaces(who, server)
+        nics = tuple(one.nic for one in there)
+        if nics != server.nics and server.state is not VmState.DELETED:
+            await self._servers.change(who, id, Change(nics=nics))
 
     async def join_group(self, who: Principal, id: str, group: str) -> None:
         server = await self._alive(who, id)

@@ -19,7 +19,7 @@ from banyan.core.order import Hints, KeySnapshot, NetworkWish, Policy, Specifica
 from banyan.core.permissions import Target, require
 from banyan.core.principal import Principal
 from banyan.core.quota import UNLIMITED, Limits, Quota, Use
-from banyan.core.server import Action, Change, Created
+from banyan.core.server import Action, Change, Created, VmState
 from banyan.zone.compute.ceilings import Ceilings, Reservation
 from banyan.zone.compute.flavors import Flavors
 from banyan.zone.compute.groups import ServerGroups
@@ -110,7 +110,7 @@ class Ordering:
         if wish.retry_key:
             known = await self._servers.answered(who, wish.retry_key, asked)
             if known is not None:
-                # gap: a create whose zone died before its interfaces were made is answered again without them
+                await firm(self._completed(who, known))
                 return Ordered(known, wish.security_groups)
         limits = await self._quotas.mine(who)
         check_metadata(wish.metadata, limits)
@@ -135,6 +135,8 @@ class Ordering:
         created = await self._placed(who, specification, wish, most, reservation, one, asked)
         if plan.wishes and not created.again:
             await firm(self._connect(who, plan, created))
+        elif created.again:
+            await firm(self._completed(who, created))
         return Ordered(created, plan.groups)
 
     async def boot_image(self, who: Principal, id: str) -> BootImage | None:
@@ -217,6 +219,26 @@ class Ordering:
         else:
             reservation.settle(one * len(created.made))
         return created
+
+    async def _completed(self, who: Principal, created: Created) -> None:
+        """Whoever ordered these may have died before their interfaces were made: those that lack some get them now.
+        What they shall have is in each specification; that nothing is made twice is the networks' promise."""
+        for begin in range(0, len(created.made), _TOGETHER):
+            some = created.made[begin : begin + _TOGETHER]
+            await asyncio.gather(*(self._complete(who, made.id) for made in some))
+
+    async def _complete(self, who: Principal, id: str) -> None:
+        try:
+            server = await self._servers.show(who, id)
+        except NotFound:
+            # It was deleted since.
+            return
+        wanted = server.spec.networks
+        if not wanted or len(server.nics) >= len(wanted) or server.state in (VmState.DELETED, VmState.ERROR):
+            return
+        plan = NetworkPlan(tuple(wanted), tuple(server.spec.security_groups))
+        nics = await self._networks.allocate(who, plan, [id])
+        await self._servers.change(who, id, Change(nics=nics[id]))
 
     async def _connect(self, who: Principal, plan: NetworkPlan, created: Created) -> None:
         """Interfaces for servers that exist now. Without them the servers are no use: they go again."""

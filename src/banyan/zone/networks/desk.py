@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeVar
 
-from banyan.core.errors import BadInput, Conflict, NotFound
+import structlog
+
+from banyan.core.errors import BadInput, BanyanError, Conflict, NotFound
 from banyan.core.network import (
+    COMPUTE,
     FloatingIp,
     Kind,
     Network,
@@ -29,6 +32,7 @@ from banyan.core.time import Wall
 from banyan.zone.firm import firm
 from banyan.zone.own import Own
 
+log = structlog.get_logger("banyan.networks")
 T = TypeVar("T")
 R = TypeVar("R", Network, Subnet, SubnetPool, Port, Router, FloatingIp, SecurityGroup, SecurityRule)
 
@@ -68,6 +72,26 @@ class Changed(Conflict):
     status: ClassVar[int] = 412
 
 
+class News:
+    """Tells that the interfaces of servers are others now: their addresses, or what leads to them.
+
+    The ports are the truth; a server that could not be told is told with its next change. `listener` takes who changed
+    it and the server's id."""
+
+    def __init__(self) -> None:
+        self.listener: Callable[[Principal, str], Awaitable[None]] | None = None
+
+    async def tell(self, who: Principal, ports: Iterable[Port | None]) -> None:
+        servers = {port.device for port in ports if port is not None and port.owner.startswith(COMPUTE)} - {""}
+        for server in sorted(servers):
+            if self.listener is None:
+                continue
+            try:
+                await self.listener(who, server)
+            except BanyanError as error:
+                log.warning("server not told of its addresses", server=server, code=error.code)
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
     """`defaults`: limits of every project, until an operator says otherwise."""
@@ -76,6 +100,7 @@ class Desk:
     store: Store
     ids: Ids
     defaults: NetworkLimits = field(default_factory=lambda: NETWORK_DEFAULTS)
+    news: News = field(default_factory=News)
 
     def now(self) -> Wall:
         return self.own.wall()

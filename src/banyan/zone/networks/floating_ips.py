@@ -55,7 +55,16 @@ class FloatingIps:
         def work(unit: Unit) -> list[FloatingIp]:
             return [self._make(unit, who, one) for one in wanted]
 
-        return await self._desk.change("floating-ip.created", work)
+        made = await self._desk.change("floating-ip.created", work)
+        await self._tell(who, *(one.port for one in made))
+        return made
+
+    async def _tell(self, who: Principal, *ports: str) -> None:
+        """The servers of these ports; "" is none."""
+        named = [one for one in ports if one]
+        if named:
+            there = await self._desk.read(lambda rows: rows.ports.some(named))
+            await self._desk.news.tell(who, there.values())
 
     def _make(self, unit: Unit, who: Principal, wanted: Wanted) -> FloatingIp:
         rows, one = unit.networks, wanted.floating
@@ -115,7 +124,7 @@ class FloatingIps:
     ) -> FloatingIp:
         """`lead` None leaves where it leads. Raises as `create`, and Changed."""
 
-        def work(unit: Unit) -> FloatingIp:
+        def work(unit: Unit) -> tuple[FloatingIp, FloatingIp]:
             rows = unit.networks
             old = changeable(rows, who, "update", Kind.FLOATING_IP, rows.floating_ips, id, expected)
             new = replace(old, **changes)  # type: ignore[arg-type]  # of the fields' own types
@@ -126,14 +135,17 @@ class FloatingIps:
             except Conflict as error:
                 raise self._taken(new) if error.code == "name-taken" else error from error
             self._desk.note(unit, who, "floating-ip-changed", id, new.address, port=new.port)
-            return new
+            return old, new
 
-        return await self._desk.change("floating-ip.changed", work)
+        before, after = await self._desk.change("floating-ip.changed", work)
+        if (before.port, before.fixed) != (after.port, after.fixed):
+            await self._tell(who, before.port, after.port)
+        return after
 
     async def delete(self, who: Principal, id: str, expected: int | None = None) -> None:
         """Raises NotFound, Refused, Changed."""
 
-        def work(unit: Unit) -> None:
+        def work(unit: Unit) -> str:
             rows = unit.networks
             floating = changeable(rows, who, "delete", Kind.FLOATING_IP, rows.floating_ips, id, expected)
             outer = rows.ports.get(floating.outer_port)
@@ -142,8 +154,9 @@ class FloatingIps:
             rows.floating_ips.delete(id)
             rows.uncount(floating.project, Kind.FLOATING_IP, 1)
             self._desk.note(unit, who, "floating-ip-deleted", id, floating.address, project=floating.project)
+            return floating.port
 
-        await self._desk.change("floating-ip.deleted", work)
+        await self._tell(who, await self._desk.change("floating-ip.deleted", work))
 
     # --- where it leads ---------------------------------------------------------------------------
 

@@ -114,12 +114,14 @@ class Ports:
             new = replace(new, status=status_of(new))
             return store(rows, old, new, self._desk.now())
 
-        return await self._desk.change("port.changed", work)
+        changed_port = await self._desk.change("port.changed", work)
+        await self._desk.news.tell(who, [changed_port])
+        return changed_port
 
     async def delete(self, who: Principal, id: str, expected: int | None = None) -> None:
         """Its addresses are free then. Raises NotFound, Refused, Conflict("service-port"), Changed."""
 
-        def work(unit: Unit) -> None:
+        def work(unit: Unit) -> Port:
             rows = unit.networks
             port = changeable(rows, who, "delete", Kind.PORT, rows.ports, id, expected)
             if port.owner in _SERVICE and _belongs(rows, port):
@@ -128,8 +130,9 @@ class Ports:
                     f"Port {id} cannot be deleted directly via the port API: has device owner {port.owner}.",
                 )
             remove(rows, port, self._desk.now())
+            return port
 
-        await self._desk.change("port.deleted", work)
+        await self._desk.news.tell(who, [await self._desk.change("port.deleted", work)])
 
     def _permit(self, who: Principal, network: Network, new: Port, old: Port | None) -> None:
         """What only administrators, or only who owns the network, may say of a port. Raises Refused."""

@@ -192,12 +192,17 @@ class ServerNetworks:
             return ()
         default = ensure_default(self._desk, unit, project)
         if not plan.group_ids:
-            return (default.id,)
+            # As a specification has it: by name.
+            found = [named(unit.networks, project, name) for name in plan.groups if name != DEFAULT]
+            ids = [one.id for one in found if one is not None]
+            return (*((default.id,) if DEFAULT in plan.groups else ()), *ids) or (default.id,)
         there = unit.networks.groups.some(plan.group_ids)
         for id in plan.group_ids:
             if id not in there:
                 raise BadInput("bad-security-group", f"Security group {id} not found for project {project}.")
-        return tuple(plan.group_ids)
+        # The default group is made with the first port; no id of it was known before.
+        mine = (default.id,) if DEFAULT in plan.groups else ()
+        return tuple(dict.fromkeys((*plan.group_ids, *mine)))
 
     async def attach(self, who: Principal, server: Server, wish: NetworkWish) -> Nic:
         who = replace(who, project=server.project)
@@ -254,7 +259,9 @@ class ServerNetworks:
                 network = rows.networks.get(port.network)
                 if network is not None:
                     subnets = {one.address: one.subnet for one in port.addresses}
-                    found.append(Interface(_nic(port, network), port.status, subnets))
+                    leading = rows.floating_ips.listed(Listing({"port": (port.id,)}, limit=MAX_LIST))
+                    nic = _nic(port, network, [one.address for one in leading])
+                    found.append(Interface(nic, port.status, subnets))
             return found
 
         return await self._desk.read(work)
@@ -341,9 +348,10 @@ def _ports_of(rows: NetworkRows, servers: Sequence[str]) -> list[Port]:
     return [port for port in found if port.owner.startswith(COMPUTE)]
 
 
-def _nic(port: Port, network: Network) -> Nic:
-    addresses = tuple(Address(one.address, 6 if ":" in one.address else 4) for one in port.addresses)
-    return Nic(port.id, port.mac, network.id, addresses, network.name, port.tag, port.ours)
+def _nic(port: Port, network: Network, floating: Sequence[str] = ()) -> Nic:
+    addresses = [Address(one.address, 6 if ":" in one.address else 4) for one in port.addresses]
+    addresses += [Address(one, kind="floating") for one in floating]
+    return Nic(port.id, port.mac, network.id, tuple(addresses), network.name, port.tag, port.ours)
 
 
 def _names(rows: NetworkRows, server: str) -> tuple[str, ...]:

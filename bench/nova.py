@@ -3,8 +3,8 @@
 The same requests from the same client. Nova is the lab's cloud `east` with its fake hosts, at 1, 2 and 4 API workers
 (each service in as many processes); the zone is one process with as many simulated hosts, which build at once, and once
 more a root above two levels. Nova is asked over plain HTTP with a connection for each request, since its server hangs
-up without saying so; the zone over TLS with connections that stay. Turns alternate, so that whatever else the machine does
-falls on both. What stands for each side is its median of the rounds, for Nova the best of its numbers of workers.
+up without saying so; the zone over TLS with connections that stay. Turns alternate, so that whatever else the machine
+does falls on both. What stands for each side is its median of the rounds, for Nova the best of its numbers of workers.
 Run: python -m bench.nova [--rounds 2] [--total 120] [--workers 1,2,4]
 """
 

@@ -17,7 +17,7 @@ from banyan.zone.images.for_compute import FORGOTTEN
 from tests.api.glance.cloud import SETTINGS, Cloud, run
 
 FLAVOR = FlavorSnapshot("1", "m1", 1, 512, 5, 0, 0, {})
-BASE = ImageSource("base", "b", disk_format="qcow2", container_format="bare",
+BASE = ImageSource("b0000000-0000-4000-8000-000000000000", "b", disk_format="qcow2", container_format="bare",
                    properties={"hw_x": "y", "img_signature": "s", "instance_uuid": "old"})  # fmt: skip
 
 
@@ -67,13 +67,14 @@ def test_a_server_boots_from_what_its_user_sees() -> None:
 def test_a_snapshot_is_active_when_its_server_is_done() -> None:
     async def play(c: Cloud) -> None:
         who = member(c)
+        await c.image("admin", id=BASE.id, min_ram=48)
         words = {"a": "b", "status": "active", "os_glance_x": "y"}
         source = await c.images.for_compute.reserve(who, "snap", server(c), words, "snapshot")
         shown = await c.ok("GET", f"/v2/images/{source.id}")
         assert (shown["status"], shown["visibility"]) == ("queued", "private")
-        assert (shown["min_disk"], shown["min_ram"]) == (5, 512)
+        assert (shown["min_disk"], shown["min_ram"]) == (5, 48)
         assert (shown["disk_format"], shown["image_type"], shown["instance_uuid"]) == ("qcow2", "snapshot", "s1")
-        assert (shown["base_image_ref"], shown["hw_x"], shown["a"]) == ("base", "y", "b")
+        assert (shown["base_image_ref"], shown["hw_x"], shown["a"]) == (BASE.id, "y", "b")
         assert "img_signature" not in shown and "os_glance_x" not in shown
         # Nobody else fills it.
         assert (await c.ask("PUT", f"/v2/images/{source.id}/file", content=b"x")).status_code == 409

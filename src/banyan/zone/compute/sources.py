@@ -67,7 +67,7 @@ class Images(Protocol):
         """Makes a private image of the caller's project, "queued", that a snapshot of `server` will fill; where its
         data shall go is in the result. `kind`: "snapshot", "backup" or "shelved". The properties `image_type`,
         `instance_uuid`, `base_image_ref`, `owner_id`, `user_id` and those of the server's own image (less the ones an
-        operator bars) are set here, below `properties`; min_disk and min_ram are the server's flavor's.
+        operator bars) are set here, below `properties`; min_disk is the server's flavor's, min_ram its image's.
 
         Once the server's SNAPSHOT action is done the image becomes "active" (the implementer watches for the data, or
         for the server's task to end); if that fails it is deleted or "killed". Raises Refused("quota-exceeded").
@@ -89,11 +89,15 @@ class NetworkPlan:
     """Networks as an order may carry them: every wish with its network's id, name and reach, resolved.
 
     `groups`: names of security groups, as they are to be shown; `group_ids`: those that are there already.
+    `path`: the zone that the servers must be in, from here downwards, "" is any. `together`: of several servers, all in
+    one zone.
     """
 
     wishes: tuple[NetworkWish, ...] = ()
     groups: tuple[str, ...] = ()
     group_ids: tuple[str, ...] = ()
+    path: str = ""
+    together: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,8 @@ class Networks(Protocol):
     ) -> Mapping[str, tuple[Nic, ...]]:
         """Makes or binds a port for each wish of each server: durable when it returns, in one unit of work for all of
         them. Idempotent by (server, place of the wish). MACs and addresses are final. Nics whose port was made here are
-        `ours`. Raises Conflict("no-addresses") when a subnet is full: then nothing was made."""
+        `ours`. Raises Conflict("no-addresses") when a subnet is full, ("out-of-reach") for servers that a network can
+        not connect: then nothing was made."""
 
     async def attach(self, who: Principal, server: Server, wish: NetworkWish) -> Nic:
         """One more interface for a server that exists. Errors as `plan`."""

@@ -204,6 +204,8 @@ class Data:
                 count, after = count + len(page), page[-1].id
             return count
 
+        if not await self._desk.read(lambda rows: rows.images.unfinished("", 1)):
+            return 0
         return await self._desk.change("image.recovered", work)
 
     async def sweep(self) -> int:

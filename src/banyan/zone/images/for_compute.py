@@ -6,6 +6,7 @@ and again, so it needs no word from the server and goes on after a restart.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -56,6 +57,8 @@ class ForCompute:
         self._desk = desk
         self._catalogue = catalogue
         self._servers = servers
+        # Set when there may be an image that waits for a server.
+        self.reserved = asyncio.Event()
 
     async def find(self, who: Principal, id: str) -> BootImage:
         image = await self._get(who, id)
@@ -112,7 +115,6 @@ class ForCompute:
             container_format=(base.container_format if base is not None else "") or "bare",
             disk_format=(base.disk_format if base is not None else "") or "raw",
             min_disk=0 if flavor is None else flavor.disk_gib,
-            min_ram=0 if flavor is None else flavor.memory_mib,
             properties=_properties({**inherited, **told, **properties}),
             created_at=now,
             updated_at=now,
@@ -124,11 +126,14 @@ class ForCompute:
 
         def work(unit: Unit) -> None:
             self._desk.check_count(unit.images, image.owner)
-            unit.images.images.add(image)
+            # A disk needs its flavor's room again; of memory it needs no more than what it was made from.
+            old = None if base is None else unit.images.images.get(base.id)
+            unit.images.images.add(image if old is None else replace(image, min_ram=old.min_ram))
             self._desk.note(unit, who, "image-reserved", image.id, f"{kind} of server {server.id}")
 
         try:
             await self._desk.change("image.reserved", work)
+            self.reserved.set()
         except OverSize as error:
             raise Refused(error.code, error.text) from error
         return ImageSource(
@@ -162,6 +167,7 @@ class ForCompute:
 
     async def settle(self) -> int:
         """Looks at each image that a server will fill, and at that server; how many images still wait."""
+        self.reserved.clear()
         waiting, after = 0, ""
         while True:
             last = after

@@ -139,15 +139,21 @@ class Imports:
     async def recover(self) -> None:
         """At a start: imports of a process that ended are failed, and say so."""
 
+        states = (TaskState.PENDING, TaskState.PROCESSING)
+
         def work(unit: Unit) -> None:
-            for state in (TaskState.PENDING, TaskState.PROCESSING):
+            for state in states:
                 while page := unit.images.tasks.page({"state": state.value}, "", MAX_LIST):
                     for task in page:
                         unit.images.tasks.put(
                             replace(task, state=TaskState.FAILURE, message=_INTERRUPTED, updated_at=self._desk.now())
                         )
 
-        await self._desk.change("image-task.recovered", work)
+        def left(rows: ImageRows) -> bool:
+            return any(rows.tasks.page({"state": state.value}, "", 1) for state in states)
+
+        if await self._desk.read(left):
+            await self._desk.change("image-task.recovered", work)
 
     # --- doing it -------------------------------------------------------------------------------
 

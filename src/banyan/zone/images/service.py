@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -50,16 +51,27 @@ class ImageService:
     async def run(self) -> None:
         """For ever: looks after images that servers fill, and sweeps files."""
         clock = self.desk.clock
-        swept = clock.now()
+        swept, waiting = clock.now(), 1
         while True:
-            await clock.sleep_until(Mono(clock.now() + LOOK))
             try:
-                await self.for_compute.settle()
+                waiting = await self.for_compute.settle()
                 if clock.now() - swept >= SWEEP:
                     swept = clock.now()
                     await self.data.sweep()
             except BanyanError as error:
+                waiting = 1
                 log.warning("images not looked after", code=error.code, detail=error.detail or error.text)
+            await self._pause(Mono(clock.now() + LOOK if waiting else swept + SWEEP), bool(waiting))
+
+    async def _pause(self, until: Mono, waiting: bool) -> None:
+        """Until then; where nothing waits, at most until something does."""
+        sleep = asyncio.ensure_future(self.desk.clock.sleep_until(until))
+        wake = asyncio.ensure_future(self.for_compute.reserved.wait())
+        try:
+            await asyncio.wait({sleep} if waiting else {sleep, wake}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleep.cancel()
+            wake.cancel()
 
     async def close(self) -> None:
         await self.imports.close()

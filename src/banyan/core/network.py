@@ -114,7 +114,7 @@ class Subnet:
 
 @dataclass(frozen=True, slots=True)
 class SubnetPool:
-    """A store of prefixes from which subnets are cut. `quota`: addresses (IPv4) or /64 (IPv6) per project, None: any."""
+    """Prefixes from which subnets are cut. `quota`: addresses (IPv4) or /64 (IPv6) per project, None: any number."""
 
     id: str
     project: str
@@ -162,7 +162,7 @@ FLOATING = "network:floatingip"
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """`device` is the id of what it is plugged into, `owner` what kind of thing that is ("compute:az1", one of the words
+    """`device` is the id of what it is plugged into, `owner` what kind of thing that is ("compute:az1", a word from
     above). `place`: of a server's port, the number of the wish that it answers; `ours`: made for a server, and to go
     with it. `host`, `profile` and `vnic` are of the binding; `tag` is the interface's in its server."""
 
@@ -248,8 +248,8 @@ class SecurityGroup:
 
 @dataclass(frozen=True, slots=True)
 class SecurityRule:
-    """`ethertype` "IPv4" or "IPv6". `protocol` "" is any, else a name or a number. `least`, `most`: ports, or ICMP's type
-    and code. `prefix` and `remote`: from or to whom, "" is anybody. `same`: what no other rule of the group has too."""
+    """`ethertype` "IPv4" or "IPv6". `protocol` "" is any, else a name or a number. `least`, `most`: ports, or type and
+    code of ICMP. `prefix` and `remote`: from or to whom, "" is anybody. `same`: what no other rule of its group has."""
 
     id: str
     project: str

@@ -122,6 +122,9 @@ class NetworkRows(Protocol):
     def add_ports(self, ports: Sequence[Port]) -> Sequence[str]:
         """Adds all of them, which are of one network. MACs that are taken there are told, and then none is added."""
 
+    def server_ports(self, owner: str, after: str, limit: int) -> Sequence[Port]:
+        """Ports of servers, `owner` being their device_owner, by id, after that one."""
+
     def macs_taken(self, network: str, macs: Sequence[str]) -> Sequence[str]:
         """Those that a port of the network has."""
 

@@ -13,6 +13,7 @@ import os
 import signal
 import ssl
 import sys
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 
 import structlog
@@ -47,7 +48,8 @@ from banyan.serve.passwords import HashingThreads
 from banyan.store.open import open_store
 from banyan.store.store import Observer
 from banyan.zone.identity.identity import Identity, IdentitySettings
-from banyan.zone.images.service import ImageService
+from banyan.zone.loop import Loop
+from banyan.zone.networks.places import TreePlaces
 from banyan.zone.networks.service import make_networks
 from banyan.zone.zone import Up
 
@@ -102,7 +104,7 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
         await listener.start(settings.link.listen)
         stack.push_async_callback(listener.close)
         api = build_app(built.front, built.zone.clock, built.zone.ids)
-        images = await _offer(settings, built, api, stack) if settings.identity.enabled else None
+        more = await _offer(settings, built, api, stack) if settings.identity.enabled else {}
         tls = _api_tls(settings, built) if settings.api.tls else None
         outside = public_server(api, tls)
         inside = local_server(api)
@@ -123,8 +125,7 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = [tasks.create_task(built.zone.run(), name="zone")]
-                if images is not None:
-                    running.append(tasks.create_task(images.run(), name="images"))
+                running += [tasks.create_task(run(), name=name) for name, run in more.items()]
                 tasks.create_task(outside.serve(sockets=[public]), name="api")
                 tasks.create_task(inside.serve(sockets=[local]), name="local api")
                 tasks.create_task(_until(stop, built, outside, inside, running), name="stop")
@@ -134,8 +135,11 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
     return 0
 
 
-async def _offer(settings: Settings, built: Assembled, api: Api, stack: AsyncExitStack) -> ImageService:
-    """The OpenStack services, behind an identity of this zone's own; its first administrator is made here."""
+async def _offer(
+    settings: Settings, built: Assembled, api: Api, stack: AsyncExitStack
+) -> Mapping[str, Callable[[], Coroutine[None, None, None]]]:
+    """The OpenStack services, behind an identity of this zone's own; its first administrator is made here. What has to
+    run beside the zone for them, by name."""
     zone = built.zone
     passwords = HashingThreads(zone.ids)
     stack.callback(passwords.close)
@@ -145,11 +149,13 @@ async def _offer(settings: Settings, built: Assembled, api: Api, stack: AsyncExi
         log.info("first administrator made", kept_in=str(settings.folder / PASSWORD_FILE))
     face = Face(settings.public_url(), _reachable(settings), wanted.region)
     images = await open_images(settings.images, settings.folder, built, stack)
-    network = make_networks(zone.own, zone.store, zone.ids)
+    places = TreePlaces(zone.tree, zone.roster.routes, zone.members.racks)
+    network = make_networks(zone.own, zone.store, zone.ids, places=places)
     compute = await open_compute(settings.compute, built, images.for_compute, network.serving)
     network.desk.news.listener = compute.life.reconnected
     api.offer(SERVICES, identity.gate, Surfaces(identity, compute, images, network), face)
-    return images
+    upkeep = Loop(network.upkeep(zone.clock, zone.tree_servers), zone.clock, zone.ids)
+    return {"images": images.run, "networks": upkeep.run}
 
 
 def _reachable(settings: Settings) -> str:

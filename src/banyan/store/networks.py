@@ -226,6 +226,9 @@ class SqlNetworks:
             self._connection.execute(insert(tables.port_groups), rows)
         return ()
 
+    def server_ports(self, owner: str, after: str, limit: int) -> Sequence[Port]:
+        return self.ports.page({"owner": owner}, after, limit)
+
     def macs_taken(self, network: str, macs: Sequence[str]) -> Sequence[str]:
         c = tables.ports.c
         return list(self._connection.execute(select(c.mac).where(c.network == network, c.mac.in_(macs))).scalars())

@@ -16,6 +16,7 @@ from banyan.api.openstack.serve import Face
 from banyan.core.network_quota import NETWORK_DEFAULTS, NetworkLimits
 from banyan.store.inline import InlineStore, no_pause
 from banyan.zone.compute.compute import Compute, make_compute
+from banyan.zone.networks.places import Places
 from banyan.zone.networks.service import NetworkService, make_networks
 from banyan.zone.own import open_own
 from tests.api.nova.cloud import Gate
@@ -119,12 +120,12 @@ class Cloud:
         return await self.store.read(look)
 
 
-async def lit(limits: NetworkLimits = NETWORK_DEFAULTS) -> Cloud:
+async def lit(limits: NetworkLimits = NETWORK_DEFAULTS, places: Places | None = None) -> Cloud:
     store = InlineStore(SeededIds(), no_pause, rehearse=False)
     clock, ids = StillClock(), SeededIds(7)
     own = await open_own(store, clock, ids, "top", {})
     servers = FakeServers()
-    network = make_networks(own, store, ids, limits)
+    network = make_networks(own, store, ids, limits, places)
     compute = make_compute(own, store, clock, ids, servers, FakeInventory(), FakeImages(), network.serving)
     network.desk.news.listener = compute.life.reconnected
     await compute.load()
@@ -134,11 +135,11 @@ async def lit(limits: NetworkLimits = NETWORK_DEFAULTS) -> Cloud:
     return Cloud(api, compute, network, servers, store, gate)
 
 
-def run(play: Any, limits: NetworkLimits = NETWORK_DEFAULTS) -> Any:
+def run(play: Any, limits: NetworkLimits = NETWORK_DEFAULTS, places: Places | None = None) -> Any:
     """Runs `play(cloud)`, a coroutine function."""
 
     async def whole() -> Any:
-        cloud = await lit(limits)
+        cloud = await lit(limits, places)
         try:
             return await play(cloud)
         finally:

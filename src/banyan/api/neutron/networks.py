@@ -41,7 +41,7 @@ SHAPE: Shape[SeenNetwork] = Shape(
         _A("provider:physical_network", lambda one: one.network.physical or None, "physical"),
         _A("provider:segmentation_id", lambda one: one.network.segment, "segment", number, sorts=False),
         _A("banyan:reach", lambda one: one.network.reach.value, "reach"),
-        _A("banyan:zones", lambda one: list(one.network.zones)),
+        _A("banyan:zones", lambda one: list(one.zones)),
         _A("tags", lambda one: list(one.network.tags)),
     ),
     admin=frozenset(_PROVIDER),

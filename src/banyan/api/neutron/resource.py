@@ -21,7 +21,7 @@ from banyan.core.time import Wall
 from banyan.zone.networks.desk import MAX_LIST
 
 R = TypeVar("R")
-S = TypeVar("S", contravariant=True)
+R_contra = TypeVar("R_contra", contravariant=True)
 
 _PAGING = frozenset({"fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse"})
 _TAGS = {"tags": "tags", "tags-any": "tags_any", "not-tags": "not_tags", "not-tags-any": "not_tags_any"}
@@ -46,12 +46,12 @@ def number(text: str) -> Value:
 
 # Without slots: a frozen class with them can not be made by its alias (Attribute[Port](…)) on Python 3.11.
 @dataclass(frozen=True)
-class Attribute(Generic[S]):
+class Attribute(Generic[R_contra]):
     """`show`: its value in answers. `column`: the record's field that lists filter and sort by, "" is none; `parse`: a
     filter's value; `sorts`, `filters`: whether they do."""
 
     name: str
-    show: Callable[[S], object]
+    show: Callable[[R_contra], object]
     column: str = ""
     parse: Callable[[str], Value] = plain
     sorts: bool = True

@@ -12,10 +12,12 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
+from msgspec import structs
+
 from banyan.core.compute import Flavor
 from banyan.core.errors import BadInput, BanyanError, Broken, NotFound, Refused, Unreachable
 from banyan.core.needs import Needs, of_flavor
-from banyan.core.order import Hints, KeySnapshot, NetworkWish, Policy, Specification
+from banyan.core.order import GroupPolicy, GroupScope, Hints, KeySnapshot, NetworkWish, Policy, Specification
 from banyan.core.permissions import Target, require
 from banyan.core.principal import Principal
 from banyan.core.quota import UNLIMITED, Limits, Quota, Use
@@ -129,6 +131,7 @@ class Ordering:
                 groups=wish.security_groups,
                 count=wish.most,
             )
+        hints = where(hints, plan, wish.most)
         specification = specify(wish, flavor, needs, image, key, hints, zone, plan)
         one = use_of(flavor)
         reservation, most = await self._reserve(who, one, wish)
@@ -260,6 +263,16 @@ class Ordering:
 def _asked(wish: Wish) -> dict[str, object]:
     """By what a wish under a retry key is known to be the same: as the user put it, whatever was looked up for it."""
     return {one.name: getattr(wish, one.name) for one in fields(wish) if one.name != "retry_key"}
+
+
+def where(hints: Hints, plan: NetworkPlan, many: int) -> Hints:
+    """With what the order's networks ask of its place. What keeps servers of one order together, of no group of the
+    user's, is done among the members of this zone."""
+    if plan.path:
+        return structs.replace(hints, path=plan.path)
+    if plan.together and many > 1 and hints.policy is None:
+        return structs.replace(hints, policy=GroupPolicy.AFFINITY, scope=GroupScope.ZONE)
+    return hints
 
 
 def specify(

@@ -30,6 +30,7 @@ from banyan.core.principal import Principal
 from banyan.core.records import Unit
 from banyan.core.time import Wall
 from banyan.zone.firm import firm
+from banyan.zone.networks.places import OnePlace, Places
 from banyan.zone.own import Own
 
 log = structlog.get_logger("banyan.networks")
@@ -100,6 +101,7 @@ class Desk:
     store: Store
     ids: Ids
     defaults: NetworkLimits = field(default_factory=lambda: NETWORK_DEFAULTS)
+    places: Places = field(default_factory=OnePlace)
     news: News = field(default_factory=News)
 
     def now(self) -> Wall:

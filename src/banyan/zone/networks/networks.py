@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from banyan.core import addresses as arithmetic
-from banyan.core.errors import BadInput, Conflict
-from banyan.core.network import FLOATING, Kind, Network, Reach, Subnet
+from banyan.core.errors import BadInput, Conflict, NotFound
+from banyan.core.network import COMPUTE, FLOATING, Kind, Network, Reach, Subnet
 from banyan.core.network_rows import Listing, NetworkRows
 from banyan.core.permissions import Target, may, require
 from banyan.core.principal import Principal
@@ -36,10 +36,11 @@ _OPERATORS = ("shared", "external", "default", "network_type", "physical", "segm
 
 @dataclass(frozen=True, slots=True)
 class SeenNetwork:
-    """A network, and the ids of its subnets."""
+    """A network, the ids of its subnets, the paths of the zones that it is in."""
 
     network: Network
     subnets: tuple[str, ...] = ()
+    zones: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class Networks:
         made = []
         for one in wanted:
             project = for_project(who, Kind.NETWORK, one.project)
+            one = self._placed(one)
             _check(one)
             if _operators(one, Network("", "", "", now, now)):
                 require(who, "network:administer_network")
@@ -86,18 +88,18 @@ class Networks:
                 if not unit.networks.networks.add(one):
                     raise _segment_in_use(one)
                 self._desk.note(unit, who, "network-created", one.id, one.name, project=one.project)
-            return [SeenNetwork(one) for one in made]
+            return [self._seen(one) for one in made]
 
         return await self._desk.change("network.created", work)
 
     async def show(self, who: Principal, id: str) -> SeenNetwork:
         return await self._desk.read(
-            lambda rows: _shown(rows, who, [seen(rows, who, Kind.NETWORK, rows.networks, id)])[0]
+            lambda rows: self._shown(rows, who, [seen(rows, who, Kind.NETWORK, rows.networks, id)])[0]
         )
 
     async def page(self, who: Principal, listing: Listing, marker: str = "") -> list[SeenNetwork]:
         return await self._desk.read(
-            lambda rows: _shown(rows, who, page(rows, who, Kind.NETWORK, rows.networks, listing, marker))
+            lambda rows: self._shown(rows, who, page(rows, who, Kind.NETWORK, rows.networks, listing, marker))
         )
 
     async def update(self, who: Principal, id: str, changes: Changes, expected: int | None = None) -> SeenNetwork:
@@ -107,9 +109,13 @@ class Networks:
             rows = unit.networks
             old = changeable(rows, who, "update", Kind.NETWORK, rows.networks, id, expected)
             new = replace(old, **changes)  # type: ignore[arg-type]  # of the fields' own types
+            if "zones" in changes:
+                new = self._placed(new)
             _check(new)
             if _operators(new, old):
                 require(who, "network:administer_network")
+            if (new.reach, new.zones) != (old.reach, old.zones):
+                _check_moved(rows, old)
             if old.shared and not new.shared:
                 self._unshared(rows, old)
             if old.external and not new.external:
@@ -119,7 +125,7 @@ class Networks:
             except Conflict as error:
                 raise _segment_in_use(new) if error.code == "name-taken" else error from error
             self._desk.note(unit, who, "network-changed", id, ", ".join(sorted(changes)))
-            return _shown(rows, who, [new])[0]
+            return self._shown(rows, who, [new])[0]
 
         return await self._desk.change("network.changed", work)
 
@@ -162,6 +168,25 @@ class Networks:
 
         return await self._desk.read(work)
 
+    def _placed(self, network: Network) -> Network:
+        """With the codes of the zones that it names. Raises BadInput("no-zone")."""
+        try:
+            return replace(network, zones=tuple(dict.fromkeys(map(self._desk.places.named, network.zones))))
+        except (NotFound, Conflict) as error:
+            raise BadInput(error.code, f"Invalid input for banyan:zones. {error.text}") from error
+
+    def _seen(self, network: Network, subnets: Sequence[str] = ()) -> SeenNetwork:
+        return SeenNetwork(network, tuple(subnets), tuple(map(self._desk.places.path, network.zones)))
+
+    def _shown(self, rows: NetworkRows, who: Principal, networks: Sequence[Network]) -> list[SeenNetwork]:
+        """With the subnets that the caller may see: of an external network that is not shared, its owner's only."""
+        found: dict[str, list[str]] = {one.id: [] for one in networks}
+        for begin in range(0, len(networks), _SOME):
+            some = tuple(one.id for one in networks[begin : begin + _SOME])
+            for subnet in rows.subnets.listed(Listing({"network": some}, limit=10_000)):
+                found[subnet.network].append(subnet.id)
+        return [self._seen(one, found[one.id] if one.shared or _owned(who, one) else ()) for one in networks]
+
     def _unshared(self, rows: NetworkRows, network: Network) -> None:
         """Raises if another project has a port on it."""
         others = rows.ports.listed(Listing({"network": (network.id,)}, limit=MAX_LIST))
@@ -176,18 +201,16 @@ class Networks:
             raise Conflict("external-in-use", text + "gateway ports or floating IPs.")
 
 
-def _shown(rows: NetworkRows, who: Principal, networks: Sequence[Network]) -> list[SeenNetwork]:
-    """With the subnets that the caller may see: of an external network that is not shared, its owner's only."""
-    found: dict[str, list[str]] = {one.id: [] for one in networks}
-    for begin in range(0, len(networks), _SOME):
-        some = tuple(one.id for one in networks[begin : begin + _SOME])
-        for subnet in rows.subnets.listed(Listing({"network": some}, limit=10_000)):
-            found[subnet.network].append(subnet.id)
-    return [SeenNetwork(one, tuple(found[one.id]) if one.shared or _owned(who, one) else ()) for one in networks]
-
-
 def _owned(who: Principal, network: Network) -> bool:
     return may(who, "network:get_network", Target(project=network.project))
+
+
+def _check_moved(rows: NetworkRows, network: Network) -> None:
+    """Raises Conflict("network-in-use") if servers are on it: they would not reach each other any more."""
+    for port in rows.ports.listed(Listing({"network": (network.id,)}, limit=MAX_LIST)):
+        if port.owner.startswith(COMPUTE):
+            text = f"Unable to complete operation on network {network.id}. Servers are on it, where it is now."
+            raise Conflict("network-in-use", text)
 
 
 def _operators(new: Network, old: Network) -> bool:
@@ -205,6 +228,8 @@ def _check(network: Network) -> None:
         raise BadInput("bad-field", "Invalid input for provider:segmentation_id: of a vlan it is 1 to 4094.")
     if network.reach is Reach.PROVIDER and not network.zones:
         raise BadInput("bad-field", "Invalid input for banyan:zones: a provider network names the zones that it is in.")
+    if network.reach is Reach.ZONE and len(network.zones) > 1:
+        raise BadInput("bad-field", "Invalid input for banyan:zones: a network of reach zone is in one.")
 
 
 def _segment_in_use(network: Network) -> Conflict:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from banyan.core import addresses as arithmetic
 from banyan.core.errors import BadInput, Broken, Conflict, NotFound, Refused
-from banyan.core.network import COMPUTE, FixedIp, Kind, Network, Port, SecurityGroup
+from banyan.core.network import COMPUTE, FixedIp, Kind, Network, Port, Reach, SecurityGroup
 from banyan.core.network_rows import Listing, NetworkRows
 from banyan.core.order import NetworkWish
 from banyan.core.permissions import Target, may
@@ -26,8 +26,9 @@ from banyan.zone.networks import ports
 from banyan.zone.networks.addressing import subnets_of
 from banyan.zone.networks.desk import MAX_LIST, Desk, changed, sees
 from banyan.zone.networks.groups import DEFAULT, ensure_default, named
+from banyan.zone.networks.places import Places
 
-_OWNER = f"{COMPUTE}{DEFAULT_ZONE}"
+OWNER = f"{COMPUTE}{DEFAULT_ZONE}"
 # Servers whose ports are looked up in one statement.
 _SOME = 200
 
@@ -59,7 +60,8 @@ class ServerNetworks:
                     ids.append(one.id)
             if not any(network.port_security for _, network in found):
                 names, ids = {}, []
-            return NetworkPlan(tuple(wish for wish, _ in found), tuple(names), tuple(ids))
+            path, together = self._place([network for _, network in found])
+            return NetworkPlan(tuple(wish for wish, _ in found), tuple(names), tuple(ids), path, together)
 
         return await self._desk.read(work)
 
@@ -105,6 +107,33 @@ class ServerNetworks:
             raise Broken("no-network", "a port has no network", detail=port.id)
         return _wish(wish, network), network
 
+    def _place(self, networks: Sequence[Network]) -> tuple[str, bool]:
+        """Where servers on all of these must be: a zone's path from here, "" for any; and whether all of one order must
+        be in one. Raises Conflict("out-of-reach") if no zone has them all."""
+        places = self._desk.places
+        settled = {code: network for network in networks if network.reach is Reach.ZONE for code in network.zones}
+        wide = [network for network in networks if network.reach is Reach.PROVIDER]
+        for code, network in settled.items():
+            for other in (*settled.values(), *wide):
+                if other is not network and not _reaches(places, other, code):
+                    raise _apart(places, other, network.name or network.id)
+        if settled:
+            return places.way(next(iter(settled))), False
+        if len(wide) == 1 and len(wide[0].zones) == 1:
+            return places.way(wide[0].zones[0]), False
+        return "", places.several and any(network.reach is Reach.ZONE for network in networks)
+
+    def _settle(self, rows: NetworkRows, network: Network, servers: Sequence[str]) -> Network:
+        """The network, in a zone from its first server on. Raises Conflict("out-of-reach") for a server elsewhere."""
+        places = self._desk.places
+        for server in servers:
+            code = places.of_server(server)
+            if not code or (network.zones and not _reaches(places, network, code)):
+                raise _apart(places, network, f"server {server}")
+            if not network.zones:
+                network = changed(rows.networks, network, replace(network, zones=(code,)), self._desk.now())
+        return network
+
     def _room(self, rows: NetworkRows, project: str, more: int) -> None:
         most = self._desk.limits(rows, project)[Kind.PORT]
         if more and most != UNLIMITED and rows.counted(project).get(Kind.PORT, 0) + more > most:
@@ -121,7 +150,7 @@ class ServerNetworks:
             chosen = self._groups(unit, who.project, plan)
             networks: dict[str, Network] = {}
             for place, wish in enumerate(plan.wishes):
-                network = _network(rows, wish)
+                network = self._settle(rows, _network(rows, wish), servers)
                 networks[network.id] = network
                 wanting = [one for one in servers if (one, place) not in made]
                 for port in self._plugged(unit, who, network, wish, place, wanting, chosen):
@@ -169,7 +198,7 @@ class ServerNetworks:
             now,
             now,
             device=server,
-            owner=_OWNER,
+            owner=OWNER,
             groups=chosen if network.port_security else (),
             port_security=network.port_security,
             place=place,
@@ -184,7 +213,7 @@ class ServerNetworks:
             raise BadInput("bad-port", f"Port {wish.port[:255]} could not be found.")
         if port.device:
             raise Conflict("port-in-use", f"Port {port.id} is still in use.")
-        new = replace(port, device=server, owner=_OWNER, place=place, tag=wish.tag, ours=False)
+        new = replace(port, device=server, owner=OWNER, place=place, tag=wish.tag, ours=False)
         return ports.store(rows, port, replace(new, status=ports.status_of(new)), self._desk.now())
 
     def _groups(self, unit: Unit, project: str, plan: NetworkPlan) -> tuple[str, ...]:
@@ -213,7 +242,7 @@ class ServerNetworks:
         chosen = _tagged(plan.wishes[0], wish.tag)
 
         def work(unit: Unit) -> Nic:
-            network = _network(unit.networks, chosen)
+            network = self._settle(unit.networks, _network(unit.networks, chosen), [server.id])
             mine = self._groups(unit, who.project, plan)
             port = self._plugged(unit, who, network, chosen, -1, [server.id], mine)[0]
             return _nic(port, network)
@@ -242,6 +271,10 @@ class ServerNetworks:
             return len(found)
 
         return await self._desk.change("network.released", work)
+
+    async def plugged(self, servers: Sequence[str]) -> bool:
+        """True if any of them has a port."""
+        return await self._desk.read(lambda rows: bool(_ports_of(rows, servers)))
 
     def _unplug(self, rows: NetworkRows, port: Port) -> None:
         if port.ours:
@@ -293,6 +326,21 @@ class ServerNetworks:
             return _names(rows, server.id)
 
         return await self._desk.change("network.group-left", work)
+
+
+def _reaches(places: Places, network: Network, code: str) -> bool:
+    if network.reach is Reach.ZONE:
+        return code in network.zones
+    return any(places.within(code, area) for area in network.zones)
+
+
+def _apart(places: Places, network: Network, what: str) -> Conflict:
+    there = ", ".join(map(places.path, network.zones)) or "no zone yet"
+    return Conflict(
+        "out-of-reach",
+        f"Network {network.name or network.id} is in {there}, and does not reach {what}; use a network of that zone, "
+        "or one that an operator says is in both (banyan:reach).",
+    )
 
 
 def _networks_of(rows: NetworkRows, who: Principal, automatic: bool) -> list[NetworkWish]:

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from banyan.core.server import NoValidHost, VmState
-from banyan.simulate.faults import Doom, Instant
+from banyan.core.errors import BanyanError
+from banyan.core.order import share_id
+from banyan.core.server import Made, NoValidHost, VmState
+from banyan.simulate.faults import Doom, Instant, Path
 from banyan.simulate.world import World
-from tests.scenario.bulk import doom, listed, order, settle, there, tried
+from banyan.store.inline import Image
+from tests.scenario.bulk import BIG, at, doom, listed, order, settle, shares, there, tried
 from tests.scenario.trees import plant, rests
 
 SHAPES = {1: "2x1", 2: "2x1x1", 3: "2x1x1x1"}
@@ -86,3 +89,72 @@ def test_a_death_at_any_commit_leaves_all_or_none(world: World, path: str, step:
         assert found == {one.id for one in told}
     # Nothing is held for nobody: what is not taken can be had.
     assert len(tried(top, 1, 2) or ()) == 2 - len(found)
+
+
+def test_nothing_is_begun_before_the_decision_is_stored(world: World) -> None:
+    top = plant(world, SHAPES[2])
+    doom(top, Doom(Instant.BEFORE, "order.decided"))
+    assert tried(top, 2) is None
+    world.advance(30.0)
+    assert not there(world), "the entry is dead, and has decided nothing"
+    assert sum(len(shares(site)) for site in world.sites.values() if site is not top), "it is held below"
+    settle(world)
+    assert not there(world) and not listed(top)
+
+
+def test_a_restored_entry_takes_back_nothing_that_it_may_have_decided(world: World) -> None:
+    top = plant(world, SHAPES[1])
+    images: list[Image] = []
+    at(top, "order.shared", lambda: images.append(top.backup()))
+    told = {one.id for one in order(top, 2)}
+    settle(world)
+    top.crash("a test")
+    top.start()
+    world.advance(30.0)
+    top.crash("a test")
+    top.replace_disk(images[0])
+    top.start()
+    world.advance(90.0)
+    assert top.ask(lambda surface, caller: surface.status(caller)).restored_at
+    assert there(world) == listed(top) == told
+
+
+def test_two_orders_for_the_last_places_oversell_nothing(world: World) -> None:
+    top = plant(world, SHAPES[2])
+    answers: list[tuple[Made, ...] | None] = []
+
+    async def ask() -> None:
+        built = top._built
+        assert built is not None
+        caller = built.front.local("operator", "second")
+        try:
+            created = await built.zone.tree_servers.create(caller, BIG, least=2, most=2, project="p1")
+            answers.append(created.made)
+        except BanyanError:
+            answers.append(None)
+
+    at(top, "order.shared", lambda: world.loop.create_task(ask()))
+    told = tried(top, 2)
+    settle(world)
+    found = [one.id for made in (told, *answers) for one in made or ()]
+    assert len(answers) == 1
+    assert len(found) in (0, 2), "all of one order, or none of either"
+    assert set(found) == listed(top) == there(world)
+
+
+@pytest.mark.parametrize("step", ["order.claimed", "order.confirm"])
+def test_a_member_that_is_cut_off_in_between_gets_its_word_when_it_is_back(world: World, step: str) -> None:
+    top = plant(world, SHAPES[2])
+    leaf = world["top/z1/z1"]
+    at(leaf, step, lambda: leaf.uplink.set(Path.CUT))
+    told = tried(top, 2)
+    assert told is not None
+    world.advance(60.0)
+    leaf.uplink.set(Path.OPEN)
+    settle(world)
+    assert {one.id for one in told} == listed(top) == there(world)
+
+
+def test_a_zone_with_several_racks_is_asked_under_an_id_for_each() -> None:
+    ids = {share_id("o", n, rack) for n in range(3) for rack in (0, 7, 9)}
+    assert len(ids) == 9

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from banyan.core.errors import BadInput
-from banyan.core.ids import ZoneCode
+from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.resources import ResourceClass, Shape, shape
 
 # Guests of one order, so that the answer (an id and, at worst, a host for each) stays within one frame.
@@ -209,9 +209,10 @@ def _shape(needs: tuple[tuple[str, int], ...], required: tuple[str, ...]) -> Sha
 class Order(msgspec.Struct, frozen=True, array_like=True):
     """A placement on its way down: between `least` and `most` guests, the more the better.
 
-    `epoch`: the sender's for the receiver; an old one is refused. `first` is the number of guests of
-    the same request before these, `many` how many it is for in all (0: as many as `most`): for their names. `two_phase`: claimed now, begun when confirmed. `ids`, with
-    `move`: guests that exist and are placed again; else empty.
+    `epoch`: the sender's for the receiver; an old one is refused. `first` is the number of guests of the same request
+    before these, `many` how many it is for in all (0: as many as `most`): for their names. `two_phase`: claimed now,
+    begun when confirmed. `ids`, with `move`: guests that exist and are placed again; else empty. `near`: racks with
+    guests of its group, if it must go where these are.
     """
 
     id: str
@@ -228,6 +229,7 @@ class Order(msgspec.Struct, frozen=True, array_like=True):
     ids: tuple[str, ...] = ()
     move: int = 0
     many: int = 0
+    near: tuple[RackCode, ...] = ()
 
     @property
     def numbered(self) -> bool:
@@ -278,8 +280,10 @@ def check_order(order: Order) -> Order:
         wrong = f"some of at least one resource class and less than nothing of none, got {s.needs}"
     elif s.hints.per_host < 1:
         wrong = f"at least one guest of a group to a host, got {s.hints.per_host}"
-    elif (s.hints.policy is None) != (not s.hints.group):
+    elif s.hints.policy is None and s.hints.group:
         wrong = "a group together with its policy, or neither"
+    elif s.hints.policy is not None and not s.hints.group and s.hints.scope is not GroupScope.ZONE:
+        wrong = "a policy of a group, or one about zones that binds the guests of this order alone"
     elif both := sorted(set(s.required) & set(s.forbidden)):
         wrong = f"no trait both required and forbidden, got {both[0]!r}"
     elif len(s.hints.same_host) + len(s.hints.different_host) > MAX_HOSTS_NAMED:

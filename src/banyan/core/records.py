@@ -246,6 +246,9 @@ class ServerRows(Protocol):
     def members(self, issuer: ZoneCode, group: str) -> Mapping[str, int]:
         """How many servers of that group each host has, as far as they hold one."""
 
+    def group_racks(self, issuer: ZoneCode, group: str) -> Mapping[RackCode, int]:
+        """The same by rack."""
+
     def drop(self, ids: Sequence[str]) -> None:
         """Rows that nobody was ever told of."""
 
@@ -292,6 +295,9 @@ class ShareRows(Protocol):
     def get(self, member: int, id: str) -> ShareRow | None: ...
     def of_order(self, order: str) -> Sequence[ShareRow]:
         """Of all members but HERE."""
+
+    def of_group(self, group: str) -> Sequence[ShareRow]:
+        """Decided ones of orders of that group, at most 1,000, by member."""
 
     def drop(self, keys: Sequence[ShareKey]) -> None: ...
     def owed(self, member: int, after: str, limit: int) -> Sequence[ShareRow]:

@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 MAX_ID: Final = 255
 MAX_ROLES: Final = 64
+# Racks that hold servers of one group: there are no more than these.
+MAX_RACKS: Final = 10_000
 # Zones above the one that is asked, each of which said what it left out and chose.
 MAX_LEVELS: Final = 64
 # Records of servers in one answer: with a kilobyte or two each they stay within a frame.
@@ -114,6 +116,21 @@ class OrderCall(msgspec.Struct, frozen=True, array_like=True):
     """Verbs "confirm" and "cancel": the id under which the zone that is asked had the order from the one that asks."""
 
     order: str
+
+
+class GroupCall(msgspec.Struct, frozen=True, array_like=True):
+    """Verb "group": where servers of a group are, of a project that has some."""
+
+    issuer: ZoneCode
+    project: str
+    group: str
+
+
+class GroupReply(msgspec.Struct, frozen=True, array_like=True):
+    """How many each rack has, those that are not confirmed too; and paths of zones that could not be asked."""
+
+    racks: tuple[tuple[RackCode, int], ...] = ()
+    absent: tuple[str, ...] = ()
 
 
 class Nothing(msgspec.Struct, frozen=True, array_like=True):
@@ -198,7 +215,7 @@ class ConsoleReply(msgspec.Struct, frozen=True, array_like=True):
 
 
 VERBS: Final = frozenset(
-    {"place", "confirm", "cancel", "act", "change", "look", "servers", "why", "actions", "console"}
+    {"place", "confirm", "cancel", "group", "act", "change", "look", "servers", "why", "actions", "console"}
 )
 
 
@@ -225,6 +242,11 @@ def _wrong(call: object) -> str:
                 return f"at most {MAX_GUESTS} servers, got {len(call.made)}"
         case OrderCall():
             return _wrong_id(call.order)
+        case GroupCall():
+            return _wrong_id(call.group)
+        case GroupReply():
+            if len(call.racks) > MAX_RACKS or any(count < 1 for _, count in call.racks):
+                return f"at most {MAX_RACKS} racks, each with some servers, got {len(call.racks)}"
         case ActCall() | ChangeCall() | IdCall():
             return _wrong_id(call.id)
         case LookCall():

@@ -44,13 +44,14 @@ class ShareState(StrEnum):
 
 class ShareRow(msgspec.Struct, frozen=True, array_like=True):
     """`member`: code of a child or of an own rack, HERE for a mark. `id`: under which it was asked; `order`: of which
-    order, by its id here."""
+    order, by its id here; `group`: of which server group, if a hard rule binds it."""
 
     member: int
     id: str
     order: str
     state: ShareState
     at: Wall
+    group: str = ""
 
     @property
     def key(self) -> ShareKey:

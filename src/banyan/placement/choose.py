@@ -367,11 +367,11 @@ def for_member(order: Order, name: str, labels: Mapping[str, str], share: Share,
         path=rest if first == name else hints.path,
         labels={key: value for key, value in hints.labels.items() if labels.get(key) != value},
     )
+    if hints.scope is GroupScope.ZONE and not hints.group:
+        # It is kept here, for this order; below it is any order.
+        hints = replace(hints, policy=None)
     if hints.policy is GroupPolicy.AFFINITY:
         least = max(least, order.least)
-    if hints.scope is GroupScope.ZONE:
-        # Zones of a group are told apart here, at the zone that has the group; below it is any order.
-        hints = replace(hints, group="", policy=None)
     specification = replace(order.specification, hints=hints)
     return replace(
         order,

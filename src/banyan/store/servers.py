@@ -115,6 +115,17 @@ _MEMBERS = (
     )
     .group_by(_T.c.host)
 )
+_GROUP_RACKS = (
+    select(_T.c.rack, func.count())
+    .where(
+        _T.c.issuer == bindparam("of"),
+        _T.c.group_id == bindparam("group"),
+        _T.c.group_id != literal("", literal_execute=True),
+        _T.c.host != "",
+        _LIVES,
+    )
+    .group_by(_T.c.rack)
+)
 _GONE = (
     select(_T.c.id)
     .where(_T.c.deleted_at < bindparam("before"))
@@ -179,6 +190,10 @@ class SqlServers:
     def members(self, issuer: ZoneCode, group: str) -> Mapping[str, int]:
         rows = self._connection.execute(_MEMBERS, {"of": issuer, "group": group})
         return {host: int(count) for host, count in rows}
+
+    def group_racks(self, issuer: ZoneCode, group: str) -> Mapping[RackCode, int]:
+        rows = self._connection.execute(_GROUP_RACKS, {"of": issuer, "group": group})
+        return {RackCode(rack): int(count) for rack, count in rows}
 
     def drop(self, ids: Sequence[str]) -> None:
         for batch in batches(ids):

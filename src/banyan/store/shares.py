@@ -21,11 +21,21 @@ def _is(state: ShareState) -> Any:
     return _T.c.state == literal(state.value, literal_execute=True)
 
 
-_ROWS = select(_T.c.member, _T.c.id, _T.c.order_id, _T.c.state, _T.c.at)
+_ROWS = select(_T.c.member, _T.c.id, _T.c.order_id, _T.c.state, _T.c.at, _T.c.group_id)
 _GET = _ROWS.where(_T.c.member == bindparam("of"), _T.c.id == bindparam("share"))
 _OF_ORDER = _ROWS.where(_T.c.order_id == bindparam("order"), _T.c.member != HERE).order_by(_T.c.member, _T.c.id)
 _DROP = delete(_T).where(_T.c.member == bindparam("of"), _T.c.id == bindparam("share"))
 _DECIDED = _is(ShareState.CONFIRM) | _is(ShareState.CANCEL)
+_OF_GROUP = (
+    _ROWS.where(
+        _T.c.group_id == bindparam("group"),
+        _T.c.group_id != literal("", literal_execute=True),
+        _T.c.member != HERE,
+        _DECIDED,
+    )
+    .order_by(_T.c.member, _T.c.id)
+    .limit(1_000)
+)
 _OWED = (
     _ROWS.where(_T.c.member == bindparam("of"), _T.c.id > bindparam("after"), _DECIDED)
     .order_by(_T.c.id)
@@ -54,7 +64,7 @@ class SqlShares:
         self._connection = connection
 
     def put(self, rows: Sequence[ShareRow]) -> None:
-        _PUT(self._connection, [(row.member, row.id, row.order, row.state.value, row.at) for row in rows])
+        _PUT(self._connection, [(row.member, row.id, row.order, row.state.value, row.at, row.group) for row in rows])
 
     def get(self, member: int, id: str) -> ShareRow | None:
         row = self._connection.execute(_GET, {"of": member, "share": id}).first()
@@ -62,6 +72,9 @@ class SqlShares:
 
     def of_order(self, order: str) -> Sequence[ShareRow]:
         return [_row(row) for row in self._connection.execute(_OF_ORDER, {"order": order})]
+
+    def of_group(self, group: str) -> Sequence[ShareRow]:
+        return [_row(row) for row in self._connection.execute(_OF_GROUP, {"group": group})]
 
     def drop(self, keys: Sequence[ShareKey]) -> None:
         if keys:
@@ -87,5 +100,5 @@ class SqlShares:
 
 
 def _row(row: Sequence[Any]) -> ShareRow:
-    member, id, order, state, at = row
-    return ShareRow(member, id, order, ShareState(state), Wall(at))
+    member, id, order, state, at, group = row
+    return ShareRow(member, id, order, ShareState(state), Wall(at), group)

@@ -344,11 +344,13 @@ shares = Table(
     Column("order_id", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("at", Instant, nullable=False),
+    Column("group_id", Text, nullable=False),
     Index("shares_order", "order_id"),
     sqlite_with_rowid=False,
 )
 _OPEN = text("state IN ('asked', 'held')")
 Index("shares_open", shares.c.state, shares.c.order_id, sqlite_where=_OPEN, postgresql_where=_OPEN)
+Index("shares_group", shares.c.group_id, sqlite_where=_GROUPED, postgresql_where=_GROUPED)
 
 # Requests that may be repeated: a day's, some thousands to a project.
 retries = Table(

@@ -25,9 +25,7 @@ from banyan.core.messages import (
     UsageQuery,
     UsageReply,
 )
-from banyan.core.order import Specification
 from banyan.core.reading import json_reader, msgpack_reader
-from banyan.core.server import Action, Server, ServerQuery
 from banyan.core.time import Mono, iso
 from banyan.core.zone import Health
 from banyan.zone import lists, own_lists, present, zone_list
@@ -37,7 +35,7 @@ from banyan.zone.commands.release import release
 from banyan.zone.commands.zones import check_word
 from banyan.zone.deadline import Deadline, to_ask
 from banyan.zone.firm import firm
-from banyan.zone.servers import shown
+from banyan.zone.front_servers import ServersFront
 from banyan.zone.tree import Node
 from banyan.zone.views import (
     CodeCreated,
@@ -46,15 +44,12 @@ from banyan.zone.views import (
     RackView,
     ReleaseView,
     RuleView,
-    ServerDetail,
-    ServersCreated,
     ShapesView,
     StatusView,
     TokenCreated,
     TokenView,
     UplinkView,
     UsageView,
-    WhyView,
     ZoneView,
 )
 from banyan.zone.zone import Zone
@@ -86,11 +81,11 @@ def _read_view(body: bytes) -> ZoneView:
     return _VIEW(_COMMAND_REPLY(body).body)
 
 
-class Front:
+class Front(ServersFront):
     """core: every public method authorises first. See zone/surface.py for what each takes and raises."""
 
     def __init__(self, zone: Zone) -> None:
-        self._zone = zone
+        super().__init__(zone)
         zone.answer = self.answer
         self._journal_number = 0
         self._pages = ZonePages(zone)
@@ -291,51 +286,6 @@ class Front:
 
         most = lists.most_rows(kind, zone.members.child_counters(node.code))
         return lists.Below(node.name, path, live is not None and live.session is not None, fetch, most)
-
-    # --- servers ----------------------------------------------------------------------------------
-
-    # gap: /v1/placed is for those who hold the whole zone; an operator of a subtree is told that there is nothing
-
-    async def create_servers(
-        self,
-        caller: Caller,
-        specification: Specification,
-        *,
-        count: int,
-        least: int,
-        project: str,
-        retry_key: str = "",
-    ) -> ServersCreated:
-        self._here(caller, Role.OPERATOR)
-        made = await self._zone.tree_servers.create(
-            caller, specification, least=least, most=count, project=project, retry_key=retry_key
-        )
-        return shown.created(made)
-
-    async def servers(self, caller: Caller, project: str, marker: str, limit: int) -> PageView:
-        self._here(caller, Role.VIEWER)
-        query = ServerQuery(project=project, every_project=not project, after=marker, limit=lists.check_limit(limit))
-        page = await self._zone.tree_servers.page(caller, query)
-        rows = tuple(msgspec.Raw(msgspec.json.encode(self._shown(server))) for server in page.servers)
-        return PageView(rows, page.after, page.absent)
-
-    async def server(self, caller: Caller, id: str) -> ServerDetail:
-        self._here(caller, Role.VIEWER)
-        return self._shown(await self._zone.tree_servers.show(caller, id))
-
-    async def delete_server(self, caller: Caller, id: str) -> ServerDetail:
-        self._here(caller, Role.OPERATOR)
-        return self._shown(await self._zone.tree_servers.act(caller, id, Action.DELETE))
-
-    async def why(self, caller: Caller, id: str) -> WhyView:
-        self._here(caller, Role.VIEWER)
-        return shown.why(await self._zone.tree_servers.why(caller, id))
-
-    def _shown(self, server: Server) -> ServerDetail:
-        zone = self._zone
-        owner = zone.roster.routes.owner(server.rack)
-        path = zone.tree.path if server.rack in zone.racks or owner is None else zone.tree.path_of(owner)
-        return shown.detail(server, path)
 
     # --- commands -------------------------------------------------------------------------------
 

@@ -44,13 +44,8 @@ from banyan.zone.reconcile.refusals import RefusalNotes, Refusals
 from banyan.zone.reconcile.shapes import Shapes
 from banyan.zone.reconcile.uplinks import Answering, UplinkSide, code_key, used_key
 from banyan.zone.roster import Roster
-from banyan.zone.servers.answers import Answers
-from banyan.zone.servers.assembly import Assembly
-from banyan.zone.servers.below import Below
+from banyan.zone.servers.assembly import Assembly, TreeAssembly, TreeKnown
 from banyan.zone.servers.leaf import RackServers
-from banyan.zone.servers.placing import Placing
-from banyan.zone.servers.shares import Shares
-from banyan.zone.servers.tree import TreeServers
 from banyan.zone.servers.upkeep import Upkeep
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.streams import Streams, first_generation
@@ -125,15 +120,11 @@ class Zone:
         self.words = ZoneWords(own, self.roster)
         self.access = Access(own, store, ids, settings.addresses)
         self.tokens = ApiTokens(own, store, ids, self.tree)
-        below = Below(self.roster, self.tree, settings.replies)
         self._assembly = Assembly(own, store, clock, ids, self.members, self.streams, lambda: self.tree.path)
         self.servers = self._assembly.leaf
-        self.order_shares = Shares(own, store, clock, below, self.servers)
-        self.placing = Placing(own, clock, ids, self.members, self.servers, below, self.order_shares)
-        self.tree_servers = TreeServers(
-            own, store, ids, self.tree, self.roster, self.streams, self.servers, below, self.placing, self.ancestors
-        )
-        self.server_answers = Answers(self.tree_servers, self.ancestors, self._admit)
+        above = TreeKnown(self.roster, self.tree, self.members, self.streams, settings.replies, self.ancestors)
+        below = TreeAssembly(own, store, clock, ids, self.servers, above, self._admit)
+        self.order_shares, self.tree_servers, self.server_answers = below.shares, below.servers, below.answers
         self.answer: Answering = _not_ready
         self.publish = Publish(
             own,

@@ -304,6 +304,15 @@ def test_what_is_held_is_summed(kept: Kept) -> None:
     ]
 
 
+def test_members_of_a_group_are_counted_by_rack(kept: Kept) -> None:
+    grouped = replace(SPEC, hints=Hints(group="g1"))
+    rows = [made(n, spec=grouped, rack=RACK if n < 2 else OTHER, unconfirmed=n == 3) for n in range(5)]
+    rows += [made(5, spec=grouped, host=""), made(6), made(7, spec=grouped, issuer=ZoneCode(2))]
+    kept.write(lambda u: u.servers.insert(rows))
+    assert kept.read(lambda u: u.servers.group_racks(TOP, "g1")) == {RACK: 2, OTHER: 3}
+    assert not kept.read(lambda u: u.servers.group_racks(TOP, ""))
+
+
 def test_members_of_a_group_are_counted_by_host(kept: Kept) -> None:
     grouped = replace(SPEC, hints=Hints(group="g1"))
     rows = [made(n, spec=grouped, host=f"h{n % 2}") for n in range(5)]

@@ -49,6 +49,13 @@ def test_what_is_not_decided_is_found_by_who_decides(kept: Kept) -> None:
     assert kept.read(lambda u: u.shares.held()) == (0, None)
 
 
+def test_what_is_owed_about_a_group_is_found_by_it(kept: Kept) -> None:
+    rows = [ShareRow(A, f"s{n}", "o", state, Wall(1.0), "g1") for n, state in enumerate((ASKED, CONFIRM, CANCEL, HELD))]
+    kept.write(lambda u: u.shares.put([*rows, row(A, "s9"), ShareRow(HERE, "o", "o", CONFIRM, Wall(1.0), "g1")]))
+    assert list(kept.read(lambda u: u.shares.of_group("g1"))) == rows[1:3]
+    assert not kept.read(lambda u: [*u.shares.of_group(""), *u.shares.of_group("g2")])
+
+
 def test_marks_are_swept_by_age_and_nothing_else_is(kept: Kept) -> None:
     marks = [row(HERE, f"m{n}", at=float(n)) for n in range(5)]
     kept.write(lambda u: u.shares.put([*marks, row(A, "m0", at=0.0)]))

@@ -80,7 +80,7 @@ WRONG = [
     Wrong(order(Specification("x", {"vcpu": 1, "disk_gib": -1})), "less than nothing"),
     Wrong(order(Specification("x", {"vcpu": 1}, ("T",), ("T",))), "both required and forbidden"),
     Wrong(order(Specification("x", {"vcpu": 1}, hints=Hints("g"))), "together with its policy"),
-    Wrong(order(Specification("x", {"vcpu": 1}, hints=Hints(policy=GroupPolicy.AFFINITY))), "together with its"),
+    Wrong(order(Specification("x", {"vcpu": 1}, hints=Hints(policy=GroupPolicy.AFFINITY))), "policy of a group"),
     Wrong(order(Specification("x", {"vcpu": 1}, hints=Hints(per_host=0))), "to a host"),
     Wrong(order(Specification("x", {"vcpu": 1}, hints=Hints(same_host=("a",) * 65))), "at most 64 guests"),
     Wrong(order(Specification("x", {"vcpu": 1}, user_data="a" * 65_536)), "user data"),

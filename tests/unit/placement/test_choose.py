@@ -100,7 +100,7 @@ def test_an_order_that_goes_on_keeps_the_hints_that_still_bind() -> None:
     assert onward.specification.hints == changed(hints, path="lab7", labels={"floor": "2"})
     assert for_member(onward, "lab7", {"floor": "2"}, share).specification.hints == changed(hints, path="", labels={})
     apart = changed(hints, scope=GroupScope.ZONE)
-    assert for_member(order(apart), "north", {}, share).specification.hints.policy is None
+    assert for_member(order(apart), "north", {}, share).specification.hints.group == "g", "its servers are of the group"
     together = changed(hints, policy=GroupPolicy.AFFINITY)
     assert for_member(order(together, 3, 9), "north", {}, share).least == 3
     assert for_member(order(None, 2, 9), "north", {}, share, least=2).least == 2
@@ -163,6 +163,33 @@ def test_who_refused_is_not_asked_again_and_the_rest_goes_to_others() -> None:
     assert sharing.chosen == [("z1", 4, "spread")]
     assert sharing.left_out() == {"refused": 1, "undecided": 1}
     assert sharing.refusal() == Refusal(6, {"down": 2, "too-few": 2, "undecided": 2}, 4)
+
+
+def test_racks_of_one_zone_are_asked_under_different_ids() -> None:
+    """They keep their orders in one table."""
+    found = Candidates(lambda key: {"lh": 1, f"lf:{CORE.key}": 4, f"lk:{CORE.id}": 1})
+    for number in range(3):
+        found.put(Member(("rack", 7 + number), f"r{number}"))
+    sharing = Sharing(found, order(None, 1, 12), Seeded(1))
+    shares = sharing.next()
+    assert len({share.order for share in shares}) == len(shares) == 3
+    assert "o" in {share.order for share in shares}, "the first has the order's own, by which it is found"
+
+
+def test_what_nobody_takes_whole_is_asked_of_several_and_numbered_from_the_start() -> None:
+    sharing = Sharing(table(4, 3, 9), order(None, 6, 6), Seeded(1), whole=True)
+    (share,) = sharing.next()
+    assert (share.member, share.count) == (("child", 2), 6)
+    sharing.refused(share.member, Refusal(2, {"full": 2}, fits=1))
+    assert not sharing.next() and sharing.whole
+    sharing.split()
+    shares = sharing.next()
+    assert sum(share.count for share in shares) == 6 and len(shares) > 1
+    assert min(share.first for share in shares) == 0
+    assert (share.member, share.order) not in {(one.member, one.order) for one in shares}
+    alone = Sharing(table(4, 0), order(None, 3, 6), Seeded(1), whole=True)
+    assert [share.count for share in alone.next()] == [4], "there is nobody else, and it is enough"
+    assert not Sharing(table(4, 1), order(None, 3, 6), Seeded(1), whole=True).next(), "together there is more room"
 
 
 def test_a_group_that_lives_in_a_member_that_is_gone_has_no_place() -> None:

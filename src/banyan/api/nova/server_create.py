@@ -10,12 +10,14 @@ from banyan.api.nova import fields
 from banyan.api.nova.fields import Fields, bad
 from banyan.api.openstack.microversion import Version
 from banyan.core.errors import BadInput, Refused
-from banyan.core.order import MAX_GUESTS, NetworkWish
+from banyan.core.order import MAX_GUESTS, GroupScope, NetworkWish
 from banyan.zone.compute.life import ACCESS_4, ACCESS_6, NOTES
 from banyan.zone.compute.ordering import Wish
 
 MAX_NETWORKS = 32
 MAX_DEVICES = 64
+# A hint of ours: whether the group's rule is about hosts or about the zones (and racks) of the zone that has the group.
+GROUP_SCOPE = "banyan:group_scope"
 _COUNT = fields.whole(1, 1_000_000)
 _NOT_HOST = re.compile(r"[^a-z0-9-]+")
 
@@ -177,6 +179,7 @@ def _security_groups(value: object, field: str) -> tuple[str, ...]:
 def _hints(value: object, field: str) -> dict[str, object]:
     given = Fields(value, field)
     group = given.take("group", _group, "")
+    scope = given.take(GROUP_SCOPE, fields.one_of(*GroupScope), GroupScope.HOST)
     same = given.take("same_host", fields.uuids, ())
     different = given.take("different_host", fields.uuids, ())
     shown: dict[str, str] = {}
@@ -184,7 +187,13 @@ def _hints(value: object, field: str) -> dict[str, object]:
         # Hints are open: what placement here does not know is kept to be shown, within bounds.
         for key, hint in list(value.items())[:64]:
             shown[key[:255]] = (hint if isinstance(hint, str) else json.dumps(hint))[:1_024]
-    return {"group": group, "same_host": same, "different_host": different, "hints": shown}
+    return {
+        "group": group,
+        "group_scope": GroupScope(scope),
+        "same_host": same,
+        "different_host": different,
+        "hints": shown,
+    }
 
 
 def _group(value: object, field: str) -> str:

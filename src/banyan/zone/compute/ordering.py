@@ -43,7 +43,8 @@ _TOGETHER = 16
 class Wish:
     """What a user wants. `image` "" is none. `no_network`: no interface, whatever the project has.
 
-    `group`, `same_host`, `different_host` are ids, as the hints of a request name them; `hints` is all that it said, to
+    `group`, `same_host`, `different_host` are ids, as the hints of a request name them; `group_scope` says what the
+    group's rule is about; `hints` is all that it said, to
     be shown. `notes`: metadata items of our own, beside the user's.
     """
 
@@ -63,6 +64,7 @@ class Wish:
     security_groups: tuple[str, ...] = ()
     availability_zone: str = ""
     group: str = ""
+    group_scope: GroupScope = GroupScope.HOST
     same_host: tuple[str, ...] = ()
     different_host: tuple[str, ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
@@ -164,6 +166,7 @@ class Ordering:
         return Hints(
             group=group.id,
             policy=group.policy,
+            scope=wish.group_scope,
             per_host=group.per_host or 1,
             same_host=wish.same_host,
             different_host=wish.different_host,

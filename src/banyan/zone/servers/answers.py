@@ -16,10 +16,12 @@ from banyan.core.ids import ZoneCode
 from banyan.core.messages import Request
 from banyan.core.order import Order
 from banyan.core.server_messages import (
+    VERBS,
     ActCall,
     ActionsReply,
     ChangeCall,
     ConsoleReply,
+    GroupCall,
     IdCall,
     LookCall,
     Nothing,
@@ -68,6 +70,8 @@ class Answers:
             case "cancel":
                 await servers.placing.cancel(caller, read(request.body, OrderCall).order)
                 reply = Nothing()
+            case "group":
+                reply = await servers.grouping.racks(caller, read(request.body, GroupCall), left)
             case "act":
                 act = read(request.body, ActCall)
                 who = self._who(act.person, caller)
@@ -96,10 +100,8 @@ class Answers:
                 who = self._who(one.person, caller)
                 reply = ConsoleReply(await servers.console(who, one.id, one.lines or None, within=left))
             case _:
-                known = (
-                    "page, usage, command, place, confirm, cancel, act, change, look, servers, why, actions, console"
-                )
-                raise BadInput("bad-verb", f"this version answers {known}, not {request.verb[:40]!r}")
+                known = ", ".join(("page", "usage", "command", *sorted(VERBS)))
+                raise BadInput("bad-verb", f"this version answers {known}; not {request.verb[:40]!r}")
         return msgspec.msgpack.encode(reply)
 
     def _who(self, person: Person | None, caller: Caller) -> Who:

@@ -1,20 +1,30 @@
-"""What makes and keeps servers on one rack, put together. No policy is made here."""
+"""What makes and keeps servers on a rack, and what places them in the tree, put together. No policy is made here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from banyan.core.ids import RackCode
+from banyan.core.ids import RackCode, ZoneCode
+from banyan.core.order import Order
 from banyan.core.ports import Clock, Driver, Ids, RackSpec, Store
 from banyan.zone.members import Members
 from banyan.zone.own import Own
+from banyan.zone.roster import Roster
+from banyan.zone.servers.answers import Answers
+from banyan.zone.servers.below import Below
+from banyan.zone.servers.grouping import Grouping
 from banyan.zone.servers.leaf import LeafServers, RackServers
 from banyan.zone.servers.orders import Orders
 from banyan.zone.servers.places import Places
+from banyan.zone.servers.placing import Placing
 from banyan.zone.servers.secrets import Passwords
+from banyan.zone.servers.shares import Shares
+from banyan.zone.servers.tree import TreeServers
 from banyan.zone.servers.watch import Watch
 from banyan.zone.servers.work import Work, WorkSettings
 from banyan.zone.streams import Streams
+from banyan.zone.tree import Tree
 
 
 class Assembly:
@@ -49,3 +59,38 @@ class Assembly:
         orders.queue = work.queue
         servers = self.leaf.racks[code] = RackServers(places, orders, work)
         return servers, Watch(own, store, places)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeKnown:
+    """What a zone knows of those around it. `replies`: how long a child may take, seconds; `above`: codes of the zones
+    above."""
+
+    roster: Roster
+    tree: Tree
+    members: Members
+    streams: Streams
+    replies: float
+    above: Callable[[], Sequence[ZoneCode]]
+
+
+class TreeAssembly:
+    """The parts that know the zones around. `admit`: raises Refused for an order that comes too late."""
+
+    def __init__(
+        self,
+        own: Own,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        leaf: LeafServers,
+        known: TreeKnown,
+        admit: Callable[[Order], None],
+    ) -> None:
+        roster, tree, streams = known.roster, known.tree, known.streams
+        below = Below(roster, tree, known.replies)
+        self.shares = Shares(own, store, clock, below, leaf)
+        grouping = Grouping(store, clock, tree, roster, streams, leaf, below, self.shares)
+        placing = Placing(own, clock, ids, known.members, leaf, below, self.shares, grouping)
+        self.servers = TreeServers(own, store, ids, tree, roster, streams, leaf, below, placing, grouping, known.above)
+        self.answers = Answers(self.servers, known.above, admit)

@@ -16,7 +16,7 @@ from banyan.core.digest import flatten
 from banyan.core.errors import Conflict
 from banyan.core.ids import RackCode, ZoneCode, code_text
 from banyan.core.lineage import UseRow
-from banyan.core.order import Claim, Order, Reason, Refusal, Specification, add_reasons
+from banyan.core.order import Claim, GroupScope, Order, Reason, Refusal, Specification, add_reasons
 from banyan.core.ports import Driver, Ids, Store
 from banyan.core.rack import Rack, RackHealth
 from banyan.core.records import StoreUnknown, Unit
@@ -173,11 +173,12 @@ class Places:
         """Hosts that the order's hints come to. Reads the store only if there are hints."""
         hints = order.specification.hints
         named = (*hints.same_host, *hints.different_host)
-        if not hints.group and not named:
+        grouped = hints.group and hints.scope is GroupScope.HOST
+        if not grouped and not named:
             return NOBODY
 
         def work(unit: Unit) -> tuple[Mapping[str, int], Mapping[str, str]]:
-            members = unit.servers.members(order.issuer, hints.group) if hints.group else {}
+            members = unit.servers.members(order.issuer, hints.group) if grouped else {}
             hosts = {id: server.host for id, server in unit.servers.many(named).items() if server.holds}
             return members, hosts
 

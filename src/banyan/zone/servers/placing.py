@@ -22,12 +22,12 @@ from banyan.core.digest import check_counters
 from banyan.core.errors import BanyanError, Unreachable
 from banyan.core.identity import Caller
 from banyan.core.ids import RackCode, ZoneCode
-from banyan.core.order import Order, Reason, Refusal, Specification, check_order, share_id
+from banyan.core.order import GroupPolicy, Order, Reason, Refusal, Specification, check_order, share_id
 from banyan.core.ports import Clock, Ids
 from banyan.core.records import Unit
 from banyan.core.server import Level, Made, NoValidHost
 from banyan.core.server_messages import MAX_LEVELS, PlaceCall, PlaceReply
-from banyan.core.shares import HERE, ShareKey, ShareState
+from banyan.core.shares import HERE, ShareKey, ShareRow, ShareState
 from banyan.core.time import Mono
 from banyan.placement.candidates import Key
 from banyan.placement.choose import MAX_ASKED, Share, Sharing, for_member
@@ -36,6 +36,7 @@ from banyan.zone.members import Members
 from banyan.zone.own import Own
 from banyan.zone.servers.access import Who, caller_of
 from banyan.zone.servers.below import Below, may_have_acted, person_of
+from banyan.zone.servers.grouping import HARD, Grouping
 from banyan.zone.servers.leaf import LeafServers
 from banyan.zone.servers.orders import Admit, Taken, admit_all
 from banyan.zone.servers.shares import Shares
@@ -87,6 +88,7 @@ class Placing:
         leaf: LeafServers,
         below: Below,
         shares: Shares,
+        grouping: Grouping,
     ) -> None:
         self.placed = self.refused = self.undecided = 0
         self._own = own
@@ -96,6 +98,8 @@ class Placing:
         self._leaf = leaf
         self._below = below
         self._shares = shares
+        self._grouping = grouping
+        grouping.recent = self.recent
         self._path = leaf.path
         # Where orders of late went: the children, HERE for own racks, and under which ids.
         self._went: OrderedDict[str, set[ShareKey]] = OrderedDict()
@@ -186,26 +190,34 @@ class Placing:
     async def _place(
         self, order: Order, who: Who, within: float, above: tuple[Level, ...], admit: Admit, note: Note | None
     ) -> PlaceReply:
-        until = Mono(self._clock.now() + within)
-        # gap: which members hold guests of a group is not known here: affinity, and zones apart, hold in one order only
-        sharing = Sharing(self._members.candidates, order, self._ids, whole=order.least > 1)
-        state = ShareState.HELD if order.two_phase else ShareState.ASKED if note is not None else None
-        course = _Course(order, who, above, until, admit, sharing, note, state, order.two_phase)
-        if order.least > 1 and not sharing.whole:
+        until, own = Mono(self._clock.now() + within), not above
+        async with self._grouping.turn(order, until, own=own):
+            seen = await self._grouping.seen(order, who, (until - self._clock.now()) * PART, own=own)
+            sharing = Sharing(
+                self._members.candidates, seen.here, self._ids, seen.members, seen.only, whole=order.least > 1
+            )
+            state = ShareState.HELD if order.two_phase else ShareState.ASKED if note is not None else None
+            course = _Course(seen.onward, who, above, until, admit, sharing, note, state, order.two_phase)
+            try:
+                return await self._carry(course)
+            except Exception:
+                await self._undo(course)
+                raise
+
+    async def _carry(self, course: _Course) -> PlaceReply:
+        sharing, order = course.sharing, course.order
+        together = order.specification.hints.policy is GroupPolicy.AFFINITY
+        if order.least > 1 and not sharing.whole and not together:
             self._split(course)
-        try:
+        await self._share_out(course)
+        if not sharing.enough and sharing.whole:
+            self._split(course)
             await self._share_out(course)
-            if not sharing.enough and sharing.whole:
-                self._split(course)
-                await self._share_out(course)
-            if not sharing.enough:
-                sharing.disregard_debits()
-                await self._share_out(course)
-            reply = self._reply(course)
-            await self._decide(course, reply)
-        except Exception:
-            await self._undo(course)
-            raise
+        if not sharing.enough:
+            sharing.disregard_debits()
+            await self._share_out(course)
+        reply = self._reply(course)
+        await self._decide(course, reply)
         return reply
 
     def _split(self, course: _Course) -> None:
@@ -239,7 +251,7 @@ class Placing:
             return
         children = [key for key, _ in course.placed if key[0] not in self._leaf.racks]
         if children:
-            await self._shares.owe(order.id, children)
+            await self._shares.owe([self._row(course, key) for key in children])
         for key, _ in course.placed:
             if key[0] in self._leaf.racks:
                 await self._leaf.cancel(course.who, key[1])
@@ -252,7 +264,7 @@ class Placing:
             here = self._level(course, shares)
             children = [key_of(share) for share in shares if share.member[0] == "child"]
             if course.state is not None and children:
-                await self._shares.asked(order.id, children, course.state)
+                await self._shares.asked([self._row(course, key) for key in children])
             sent = (self._send(course, share, here) for share in shares)
             results = await asyncio.gather(*sent, return_exceptions=True)
             raised: BaseException | None = None
@@ -264,9 +276,14 @@ class Placing:
                 raised = raised or error
             if silent:
                 # Stored before anything goes elsewhere, and before anybody is told.
-                await self._shares.owe(order.id, silent)
+                await self._shares.owe([self._row(course, key) for key in silent])
             if raised is not None:
                 raise raised
+
+    def _row(self, course: _Course, key: ShareKey) -> ShareRow:
+        hints = course.order.specification.hints
+        group = hints.group if hints.policy in HARD else ""
+        return self._shares.row(course.order.id, key, course.state or ShareState.ASKED, group)
 
     def _heed(self, course: _Course, share: Share, result: PlaceReply | BaseException) -> BaseException | None:
         """What came of one share; an error that ends the order here."""
@@ -322,7 +339,7 @@ class Placing:
             return PlaceReply(refusal=Refusal(1, {Reason.NOT_OFFERED: 1}))
         row = None
         if course.state is not None:
-            row = self._shares.row(course.order.id, (rack, part.id), course.state)
+            row = self._row(course, (rack, part.id))
         try:
             taken = await servers.orders.take(part, caller_of(course.who), course.admit, above, row)
         except NoValidHost as error:

@@ -107,9 +107,9 @@ class Shares:
 
     # --- an order under way -----------------------------------------------------------------------
 
-    async def asked(self, order: str, keys: Sequence[ShareKey], state: ShareState) -> None:
-        """Stored before these members are asked. Raises Refused("order-cancelled")."""
-        rows = [self.row(order, key, state) for key in keys]
+    async def asked(self, rows: Sequence[ShareRow]) -> None:
+        """Shares of one order, stored before their members are asked. Raises Refused("order-cancelled")."""
+        order = rows[0].order
 
         def work(unit: Unit) -> None:
             mark = unit.shares.get(HERE, order)
@@ -123,13 +123,13 @@ class Shares:
             text = f"order {order} was sent to nobody, as it is not known whether that can be stored; send it again"
             raise Unreachable("order-lost", text, detail=error.text, transient=True) from error
 
-    def row(self, order: str, key: ShareKey, state: ShareState) -> ShareRow:
+    def row(self, order: str, key: ShareKey, state: ShareState, group: str = "") -> ShareRow:
         self._holds = self._holds or state is ShareState.HELD
-        return ShareRow(key[0], key[1], order, state, self._own.wall())
+        return ShareRow(key[0], key[1], order, state, self._own.wall(), group)
 
-    async def owe(self, order: str, keys: Sequence[ShareKey]) -> None:
+    async def owe(self, rows: Sequence[ShareRow]) -> None:
         """Stored when this returns: each of these shares is to be cancelled at its member."""
-        rows = [self.row(order, key, ShareState.CANCEL) for key in keys]
+        rows = [replace(row, state=ShareState.CANCEL) for row in rows]
         await firm(self._owe("order.cancel", rows))
 
     async def _owe(self, name: str, rows: Sequence[ShareRow]) -> None:
@@ -190,19 +190,21 @@ class Shares:
 
     async def abandon(self, order: str) -> None:
         """What it asked for and nobody decided about is cancelled."""
-        await firm(self._abandon(order))
+        await firm(self._abandon(order, lambda member: True))
 
-    async def _abandon(self, order: str) -> None:
+    async def _abandon(self, order: str, here: Callable[[int], bool]) -> bool:
+        """As far as members are `here`; whether that is all of it."""
         told: list[ShareRow] = []
 
-        def work(unit: Unit) -> None:
-            told[:] = [
-                replace(row, state=ShareState.CANCEL) for row in unit.shares.of_order(order) if row.state in _OPEN
-            ]
+        def work(unit: Unit) -> bool:
+            left = [row for row in unit.shares.of_order(order) if row.state in _OPEN]
+            told[:] = [replace(row, state=ShareState.CANCEL) for row in left if here(row.member)]
             unit.shares.put(told)
+            return len(told) == len(left)
 
-        await self._store.write("order.abandoned", work)
+        whole = await self._store.write("order.abandoned", work)
         self._tell(told)
+        return whole
 
     # --- words from above -------------------------------------------------------------------------
 
@@ -245,9 +247,12 @@ class Shares:
 
     async def say(self, rows: Sequence[ShareRow], within: float) -> None:
         """What is owed by these rows, said at once to all members that can be asked; the rest later, until they
-        acknowledge. Raises nothing of theirs."""
-        heard = await asyncio.gather(*(self._heard(row, within) for row in rows))
-        await self._drop([row.key for row, was in zip(rows, heard, strict=True) if was])
+        acknowledge. Raises nothing: what is owed is stored."""
+        try:
+            heard = await asyncio.gather(*(self._heard(row, within) for row in rows))
+            await self._drop([row.key for row, was in zip(rows, heard, strict=True) if was])
+        except BanyanError as error:
+            log.warning("what members acknowledged was not stored", error=str(error))
 
     async def _drop(self, keys: Iterable[ShareKey]) -> None:
         dropped = list(keys)
@@ -306,24 +311,29 @@ class Shares:
             self._look = False
             await self._abandon_all()
         for member in sorted(self._owed):
-            if member in self._leaf.racks or self._below.has_session(ZoneCode(member)):
+            if self._can_be_told(member):
                 await self._say(member)
         if self._holds:
             self._held = await self._store.read(lambda unit: unit.shares.held())
             self._holds = self._held[0] > 0
-        if self._owed:
+        if self._owed or self._look:
             return Mono(self._clock.now() + AGAIN)
         return Mono(now + (COUNT if self._holds else SWEEP))
 
+    def _can_be_told(self, member: int) -> bool:
+        return member in self._leaf.racks or self._below.has_session(ZoneCode(member))
+
     async def _abandon_all(self) -> None:
-        """Orders of an earlier life of this zone, or that ended by an error."""
+        """Orders of an earlier life of this zone, or that ended by an error. That of a member is given up when it can
+        be told: from whoever has seen later things a zone learns first that it was restored."""
         after = ""
         while page := await self._store.read(lambda unit, after=after: unit.shares.asked(after, _PAGE)):  # type: ignore[misc]
             for order in page:
+                # gap: of several processes on one database each takes what another works on for left behind
                 if self._own.row.restored_at is not None:
                     await self._forget(order)
-                elif not self.working(order):
-                    await self.abandon(order)
+                elif not self.working(order) and not await firm(self._abandon(order, self._can_be_told)):
+                    self._look = True
             after = page[-1]
 
     async def _forget(self, order: str) -> None:

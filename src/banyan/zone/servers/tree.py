@@ -57,6 +57,7 @@ from banyan.zone.own import Own
 from banyan.zone.roster import Roster
 from banyan.zone.servers.access import Who, require_may_act
 from banyan.zone.servers.below import Below, may_have_acted, person_of
+from banyan.zone.servers.grouping import Grouping
 from banyan.zone.servers.leaf import LeafServers, bounded
 from banyan.zone.servers.listing import Ask, Source, fitting, merged
 from banyan.zone.servers.placing import Note, Placing
@@ -83,9 +84,11 @@ class TreeServers:
         leaf: LeafServers,
         below: Below,
         placing: Placing,
+        grouping: Grouping,
         above: Callable[[], Sequence[ZoneCode]],
     ) -> None:
         self.placing = placing
+        self.grouping = grouping
         self._own = own
         self._ids = ids
         self._tree = tree
@@ -307,14 +310,7 @@ class TreeServers:
         """Children that may have such servers, by code."""
         living = not query.deleted and query.changed_since is None
         if living and query.project and query.issuer:
-            key = (query.issuer, query.project)
-            recent = self.placing.recent(query.issuer, query.project)
-            uses = self._streams.uses
-            return sorted(
-                code
-                for code, live in self._roster.live.items()
-                if code in recent or uses.holds(code, key) or not live.inbox.known.ledger
-            )
+            return self.grouping.holders(query.issuer, query.project)
         return sorted(code for code, live in self._roster.live.items() if live.racks or self._tree.carries(code))
 
     # --- ways -----------------------------------------------------------------------------------

@@ -22,14 +22,17 @@ def upgrade() -> None:
         sa.Column("order_id", TEXT, nullable=False),
         sa.Column("state", TEXT, nullable=False),
         sa.Column("at", sa.Double(), nullable=False),
+        sa.Column("group_id", TEXT, nullable=False),
         sa.PrimaryKeyConstraint("member", "id"),
         sqlite_with_rowid=False,
     )
     op.create_index("shares_order", "shares", ["order_id"])
     where = sa.text("state IN ('asked', 'held')")
     op.create_index("shares_open", "shares", ["state", "order_id"], sqlite_where=where, postgresql_where=where)
-    columns = "member, order_id, order_id, 'cancel', at"
-    op.execute(f"INSERT INTO shares (member, id, order_id, state, at) SELECT {columns} FROM cancels")
+    where = sa.text("group_id <> ''")
+    op.create_index("shares_group", "shares", ["group_id"], sqlite_where=where, postgresql_where=where)
+    columns = "member, order_id, order_id, 'cancel', at, ''"
+    op.execute(f"INSERT INTO shares (member, id, order_id, state, at, group_id) SELECT {columns} FROM cancels")
     op.drop_table("cancels")
     op.create_table(
         "retries",

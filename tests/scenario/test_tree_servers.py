@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from banyan.core.errors import NotFound, Unreachable
+from banyan.core.identity import SYSTEM
 from banyan.core.server import Action, NoValidHost, ServerQuery, VmState
 from banyan.simulate.site import Site
 from banyan.simulate.world import World
@@ -38,6 +39,16 @@ def test_a_server_is_ordered_found_listed_and_deleted_from_the_top(world: World,
     assert [level.path for level in why] == [*way, made.path]
     top.tree(lambda servers, caller: servers.act(caller, made.id, Action.DELETE))
     until(world, lambda: not top.tree(lambda s, caller: s.page(caller, ServerQuery(every_project=True))).servers)
+
+
+def test_a_zone_may_ask_for_itself_about_servers_at_any_depth(world: World) -> None:
+    top = plant(world, "2x2x4")
+    made = create(top).made[0]
+    rests(world, top, made.id, VmState.ACTIVE)
+    assert top.tree(lambda servers, _: servers.show(SYSTEM, made.id)).id == made.id
+    assert top.tree(lambda servers, _: servers.actions(SYSTEM, made.id))
+    page = top.tree(lambda servers, _: servers.page(SYSTEM, ServerQuery(every_project=True)))
+    assert [server.id for server in page.servers] == [made.id] and page.absent == ()
 
 
 def test_many_are_spread_over_all_leaves_and_paged_newest_first(world: World) -> None:

@@ -207,7 +207,10 @@ def test_usage_counts_servers_that_are_there_and_those_that_are_gone() -> None:
         next_page = page["tenant_usage_links"][0]["href"].split("/v2.1", 1)[1]
         assert len((await c.ok("GET", next_page, version="2.40"))["tenant_usage"]["server_usages"]) == 1
         assert await c.ok("GET", f"/os-simple-tenant-usage/p1?{WINDOW.replace('2026', '2020')[:30]}")
-        for query in ("start=yesterday", "start=2027-01-01T00:00:00&end=2026-01-01T00:00:00", ""):
+        for query in ("start=yesterday", "start=2027-01-01T00:00:00&end=2026-01-01T00:00:00"):
             assert (await c.ask("GET", f"/os-simple-tenant-usage/p1?{query}")).status_code == 400, query
+        # OpenStack's SDK names no window where none is wanted; Nova reads its clock twice, and answers.
+        assert await c.ok("GET", "/os-simple-tenant-usage/p1")
+        assert (await c.ok("GET", "/os-simple-tenant-usage", token="admin"))["tenant_usages"] is not None
 
     run(play)

@@ -55,7 +55,7 @@ class Below:
             text = f"{self.path(child)} has no session now and was not asked"
             raise Unreachable("member-unreachable", text, transient=True)
         seconds = check_time(self.replies if within is None else min(within, self.replies), self.path(child))
-        answer = await session.request(verb, msgspec.msgpack.encode(call), caller_info(who), seconds)
+        answer = await session.request(verb, msgspec.msgpack.encode(call), self._caller(who), seconds)
         if answer.error:
             raise error_of(answer.status, answer.error, answer.text)
         try:
@@ -64,17 +64,16 @@ class Below:
             text = f"{self.path(child)} answered {verb!r} with what can not be read here: {error}"
             raise Unreachable("bad-answer", text[:500]) from error
 
+    def _caller(self, who: Who) -> CallerInfo:
+        """What this zone asks of itself, it vouches for: below, only a zone above is believed."""
+        caller = caller_of(who)
+        under = "" if caller.under is None else code_text(caller.under)
+        issuer = caller.issuer or self._tree.root
+        return CallerInfo(caller.subject, int(caller.role), issuer, under, caller.token, caller.address, caller.request)
+
 
 def person_of(who: Who) -> Person | None:
     return Person.of(who) if isinstance(who, Principal) else None
-
-
-def caller_info(who: Who) -> CallerInfo:
-    caller = caller_of(who)
-    under = "" if caller.under is None else code_text(caller.under)
-    return CallerInfo(
-        caller.subject, int(caller.role), caller.issuer, under, caller.token, caller.address, caller.request
-    )
 
 
 def may_have_acted(error: BanyanError) -> bool:

@@ -35,6 +35,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from banyan.api.neutron.extensions import EXTENSIONS
 from banyan.api.nova.versions import LAST
 from banyan.api.services import SERVICES
 
@@ -54,11 +55,13 @@ class TempestFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """A running cloud: where its API answers, its administrator's password, and its two public images."""
+    """A running cloud: where its API answers, its administrator's password, its two public images, and its network to
+    the outside."""
 
     port: int
     password: str
     images: tuple[str, str]
+    external: str
 
 
 def peer() -> Path:
@@ -137,8 +140,8 @@ def ask(url: str, method: str, token: str, body: bytes, kind: str = "application
         return {name.lower(): value for name, value in answer.headers.items()}, answer.read()
 
 
-def seeded(port: int, password: str) -> tuple[str, str]:
-    """Two public images, active, of any bytes."""
+def seeded(port: int, password: str) -> Cloud:
+    """With two public images, active, of any bytes, and a network that routers have gateways to."""
     base = f"http://127.0.0.1:{port}"
     user = {"name": "admin", "domain": {"id": "default"}, "password": password}
     auth = {
@@ -152,7 +155,13 @@ def seeded(port: int, password: str) -> tuple[str, str]:
         _, body = ask(f"{base}/image/v2/images", "POST", token, json.dumps(fields).encode())
         made.append(json.loads(body)["id"])
         ask(f"{base}/image/v2/images/{made[-1]}/file", "PUT", token, b"image" * 1024, "application/octet-stream")
-    return made[0], made[1]
+    network = {"network": {"name": "outside", "router:external": True}}
+    _, body = ask(f"{base}/network/v2.0/networks", "POST", token, json.dumps(network).encode())
+    external = json.loads(body)["network"]["id"]
+    for cidr, version in (("203.0.113.0/24", 4), ("2001:db8:ffff::/64", 6)):
+        subnet = {"subnet": {"network_id": external, "cidr": cidr, "ip_version": version, "enable_dhcp": False}}
+        ask(f"{base}/network/v2.0/subnets", "POST", token, json.dumps(subnet).encode())
+    return Cloud(port, password, (made[0], made[1]), external)
 
 
 @contextmanager
@@ -168,7 +177,7 @@ def cloud(folder: Path) -> Iterator[Cloud]:
     try:
         wait_for(process, port, folder / "top.log")
         password = (data / "admin-password").read_text().strip()
-        yield Cloud(port, password, seeded(port, password))
+        yield seeded(port, password)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -188,8 +197,8 @@ def wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     raise TempestFailed(f"the zone did not come up:\n{log.read_text(errors='replace')[-2000:]}")
 
 
-def configuration(at: Cloud, state: Path) -> str:
-    """The template, filled in."""
+def configuration(at: Cloud, state: Path, tier: str) -> str:
+    """The template, filled in; with what it has for tier 3 only, as far as this cloud has it."""
     values = {
         "STATE": str(state),
         "ADMIN_USER": "admin",
@@ -206,6 +215,11 @@ def configuration(at: Cloud, state: Path) -> str:
     }
     text = (peer() / "tempest.conf").read_text(encoding="utf-8")
     text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    if tier == "3":
+        text = text.replace("[network]", f"[network]\npublic_network_id = {at.external}")
+        text = re.sub(r"^ipv6 = false$", "ipv6 = true\nipv6_subnet_attributes = true", text, flags=re.MULTILINE)
+        offered = ",".join(alias for alias, _, _ in EXTENSIONS)
+        text = re.sub(r"^api_extensions = .*$", f"api_extensions = {offered}", text, flags=re.MULTILINE)
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)
     for service, prefix in (("nova", "compute"), ("glance", "image"), ("neutron", "network")):
@@ -299,7 +313,7 @@ def main(arguments: list[str]) -> int:
                 str(work),
             ]
             subprocess.run(init, check=True, capture_output=True)
-            (work / "etc" / "tempest.conf").write_text(configuration(at, state), encoding="utf-8")
+            (work / "etc" / "tempest.conf").write_text(configuration(at, state, given.tier), encoding="utf-8")
             seen = run(venv, work, ids, given.concurrency, not given.quiet)
         found = verdicts(ids, seen)
         if given.keep:

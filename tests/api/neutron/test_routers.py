@@ -224,3 +224,24 @@ def test_an_external_network_of_two_subnets_is_used_to_the_end() -> None:
         assert said["type"] == "IpAddressGenerationFailure"
 
     run(play)
+
+
+def test_an_external_network_goes_with_what_leads_nowhere() -> None:
+    async def play(cloud: Cloud) -> None:
+        out, router, network, _ = await routed(cloud)
+        await cloud.ok("PUT", f"/routers/{router}", {"router": {"external_gateway_info": None}})
+        idle = await cloud.make("floatingip", floating_network_id=out)
+        port = await cloud.port(network)
+        await cloud.ok("PUT", f"/routers/{router}", {"router": {"external_gateway_info": {"network_id": out}}})
+        led = await cloud.make("floatingip", floating_network_id=out, port_id=port["id"])
+        await cloud.refused(409, "DELETE", f"/networks/{out}", token="admin")
+        assert len((await cloud.ok("GET", "/floatingips"))["floatingips"]) == 2
+        await cloud.ok("DELETE", f"/ports/{port['id']}")
+        await cloud.refused(409, "DELETE", f"/networks/{out}", token="admin")
+        await cloud.ok("PUT", f"/routers/{router}", {"router": {"external_gateway_info": None}})
+        await cloud.ok("DELETE", f"/networks/{out}", token="admin")
+        for one in (idle, led):
+            await cloud.refused(404, "GET", f"/floatingips/{one['id']}")
+        assert (await cloud.ok("GET", "/quotas/p1/details"))["quota"]["floatingip"]["used"] == 0
+
+    run(play)

@@ -31,6 +31,7 @@ EXTENSIONS: tuple[tuple[str, str, str], ...] = (
     ("router_availability_zone", "Router Availability Zone", "Hints for where a router shall be."),
     ("security-group", "security-group", "Security groups and their rules."),
     ("security-groups-normalized-cidr", "Normalized CIDR field for security group rules", "normalized_cidr."),
+    ("service-type", "Neutron Service Type Management", "Which providers of services there are: none to choose."),
     ("sorting", "Sorting support", "Lists in a wanted order."),
     ("standard-attr-description", "standard-attr-description", "A description of everything."),
     ("standard-attr-revisions", "Resource revision numbers", "A number that rises with each change."),

@@ -12,6 +12,7 @@ from banyan.core.network_rows import Listing, NetworkRows
 from banyan.core.permissions import require
 from banyan.core.principal import Principal
 from banyan.core.records import Unit
+from banyan.core.time import Wall
 from banyan.zone.networks import addressing, ports
 from banyan.zone.networks.desk import (
     MAX_LIST,
@@ -148,11 +149,7 @@ class FloatingIps:
         def work(unit: Unit) -> str:
             rows = unit.networks
             floating = changeable(rows, who, "delete", Kind.FLOATING_IP, rows.floating_ips, id, expected)
-            outer = rows.ports.get(floating.outer_port)
-            if outer is not None:
-                ports.remove(rows, outer, self._desk.now())
-            rows.floating_ips.delete(id)
-            rows.uncount(floating.project, Kind.FLOATING_IP, 1)
+            drop_floating_ip(rows, floating, self._desk.now())
             self._desk.note(unit, who, "floating-ip-deleted", id, floating.address, project=floating.project)
             return floating.port
 
@@ -194,6 +191,15 @@ class FloatingIps:
             f"Cannot associate floating IP {floating.address} ({floating.id}) with port {floating.port} using fixed IP "
             f"{floating.fixed}, as that fixed IP already has a floating IP on external network {floating.network}.",
         )
+
+
+def drop_floating_ip(rows: NetworkRows, floating: FloatingIp, now: Wall) -> None:
+    """It, and the port of the external network that holds its address."""
+    outer = rows.ports.get(floating.outer_port)
+    if outer is not None:
+        ports.remove(rows, outer, now)
+    rows.floating_ips.delete(floating.id)
+    rows.uncount(floating.project, Kind.FLOATING_IP, 1)
 
 
 def _inner(port: Port, wanted: str) -> FixedIp:

@@ -25,6 +25,7 @@ from banyan.zone.networks.desk import (
     page,
     seen,
 )
+from banyan.zone.networks.floating_ips import drop_floating_ip
 from banyan.zone.networks.groups import ensure_default
 
 LEAST_MTU = 68
@@ -130,11 +131,13 @@ class Networks:
         return await self._desk.change("network.changed", work)
 
     async def delete(self, who: Principal, id: str, expected: int | None = None) -> None:
-        """With its subnets. Raises NotFound, Refused, Conflict("network-in-use") if it has ports."""
+        """With its subnets, and with floating IPs that lead nowhere. Raises NotFound, Refused,
+        Conflict("network-in-use") if it has other ports."""
 
         def work(unit: Unit) -> None:
             rows = unit.networks
             network = changeable(rows, who, "delete", Kind.NETWORK, rows.networks, id, expected)
+            self._drop_unled(rows, id)
             if rows.ports.find({"network": id}) is not None:
                 raise Conflict(
                     "network-in-use",
@@ -148,6 +151,16 @@ class Networks:
             self._desk.note(unit, who, "network-deleted", id, network.name, project=network.project)
 
         await self._desk.change("network.deleted", work)
+
+    def _drop_unled(self, rows: NetworkRows, network: str) -> None:
+        """Floating IPs of an external network that is to go. Where one leads somewhere all stay, and it too."""
+        if rows.floating_ips.find({"network": network, "port": ""}) is None:
+            return
+        if any(one.port for one in rows.floating_ips.listed(Listing({"network": (network,)}, limit=MAX_LIST))):
+            return
+        while unled := rows.floating_ips.listed(Listing({"network": (network,), "port": ("",)}, limit=MAX_LIST)):
+            for one in unled:
+                drop_floating_ip(rows, one, self._desk.now())
 
     async def availability(self, who: Principal, listing: Listing, marker: str = "") -> list[Availability]:
         """How many addresses each network has and gave out."""

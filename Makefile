@@ -1,7 +1,7 @@
 # The house's commands. Each sets up its own virtual environment (.venv); PYTHON=python3.12 chooses the interpreter.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint test-live test-teeth test-tempest bench bench-nova docs clean venv venv-test
+.PHONY: help demo test check lint test-live test-teeth test-tempest test-clients bench bench-nova docs clean venv venv-test
 
 PY := .venv/bin/python
 # Fast kinds first, so that a broken rule is red before a slow test has begun. `live` has a target of its own.
@@ -15,7 +15,7 @@ SIDE_BY_SIDE = -n $(JOBS) --dist loadfile
 T ?=
 
 help: ## these targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 venv:
 	@dev/venv.sh run
@@ -46,6 +46,9 @@ test-teeth: venv-test ## plants each fault of tests/teeth and sees the tests go 
 
 test-tempest: venv-test ## OpenStack's own API tests against a cloud of ours (TIER=1, 2, 3; AREA=identity for a part)
 	@$(PY) dev/tempest.py --tier $(or $(TIER),1) $(if $(AREA),--area $(AREA)) $(T)
+
+test-clients: venv-test ## OpenStack's clients, each in an environment of its own, against a tree of ours (T=NAME for one)
+	@$(PY) -m dev.clients $(T)
 
 bench: venv-test ## measures, and prints what it found; docs/figures.md has ours (T=NAME for one)
 	@$(PY) -m bench $(T)

@@ -354,7 +354,7 @@ def test_over_the_bound_requests_are_told_to_come_again_and_health_is_not() -> N
 
     async def crowd() -> tuple[list[int], int, int, int]:
         surface.pause = asyncio.Event()
-        api = make(surface, replace(Limits(), concurrency=3))
+        api = make(surface, replace(Limits(), concurrency=3, waiting=0))
         async with client(api, "admin-all") as http, client(api, local=True) as inside:
             waiting = [asyncio.ensure_future(http.get("/v1/zones")) for _ in range(3)]
             await until(lambda: sum(api.outer.inside.values()) == 3)

@@ -19,8 +19,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from banyan.api import faults
 from banyan.api.context import Context, Limits
-from banyan.api.faults import REQUEST_ID, Busy
-from banyan.api.intake import Disconnected, check_head, check_path, raw_query, receive_body
+from banyan.api.door import Door
+from banyan.api.faults import REQUEST_ID
+from banyan.api.intake import GIVEN_ID, Disconnected, check_head, check_path, nothing, raw_query, receive_body, unread
 from banyan.api.measure import Meter
 from banyan.api.openstack.call import Gate, Surfaces
 from banyan.api.openstack.serve import Cloud, Face
@@ -57,6 +58,8 @@ class Api:
         self.outer = Door(limits)
         self.inner = Door(limits)
         self.cloud: Cloud | None = None
+        # Figures of the API processes in front of this zone (queue/zone_end.py), where there may be any.
+        self.processes: Callable[[], Mapping[str, float]] | None = None
 
     def offer(self, services: Iterable[Service], gate: Gate, surfaces: Surfaces, face: Face) -> None:
         """Serves these OpenStack services as well, each under its prefix."""
@@ -82,6 +85,9 @@ class Api:
             **(self.cloud.gate.measured() if self.cloud is not None else {}),
             "banyan_api_in_work": float(sum(d[False] for d in inside)),
             "banyan_api_followers": float(sum(d[True] for d in inside)),
+            **self.outer.measured("public"),
+            **self.inner.measured("local"),
+            **(self.processes() if self.processes is not None else {}),
         }
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, door: Door, *, local: bool) -> None:
@@ -91,7 +97,7 @@ class Api:
         if self.cloud is not None and (service := self.cloud.service(scope["path"])) is not None:
             await self.cloud.serve(service, scope, receive, send, door, local=local)
             return
-        request = self._request_id(scope)
+        request = self.request_id(scope)
         began = self.clock.now()
         work = _Request(self, scope, receive, request, door, local)
         try:
@@ -110,8 +116,24 @@ class Api:
             work.leave()
             self.meter.count(work.row_name, status, self.clock.now() - began)
 
-    def _request_id(self, scope: Scope) -> str:
-        """The caller's own id if it is well-formed, else a new one."""
+    async def fail(self, scope: Scope, send: Send, error: BanyanError) -> None:
+        """Answers a request with `error`, in the words of what its path belongs to, and looks no further at it."""
+        if self.cloud is not None and (service := self.cloud.service(scope["path"])) is not None:
+            await self.cloud.fail(service, scope, send, error)
+            return
+        answer = faults.response(error, self.request_id(scope))
+        answer.headers[REQUEST_ID] = self.request_id(scope)
+        for name, value in _ALWAYS.items():
+            answer.headers.setdefault(name, value)
+        if unread(scope):
+            answer.headers["Connection"] = "close"
+        await answer(scope, nothing, _without_body(send) if scope["method"] == "HEAD" else send)
+        self.meter.count("", answer.status_code, 0.0)
+
+    def request_id(self, scope: Scope) -> str:
+        """That of the API process which took the request, or the caller's own if it is well-formed, or a new one."""
+        if (given := scope.get(GIVEN_ID)) is not None:
+            return str(given)
         wanted = REQUEST_ID.lower().encode()
         for name, value in scope["headers"]:
             if name == wanted:
@@ -119,23 +141,6 @@ class Api:
                 if _REQUEST_ID.match(text):
                     return text
         return f"req-{self.ids.token(10).hex()}"
-
-
-class Door:
-    """Counts who is inside. Two bounds: requests that end soon, and streams that stay."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._most = {False: limits.concurrency, True: limits.followers}
-        self.inside = {False: 0, True: 0}
-
-    def enter(self, stream: bool) -> None:
-        """Raises Busy."""
-        if self.inside[stream] >= self._most[stream]:
-            raise Busy(self._most[stream])
-        self.inside[stream] += 1
-
-    def leave(self, stream: bool) -> None:
-        self.inside[stream] -= 1
 
 
 class _Request:
@@ -149,8 +154,12 @@ class _Request:
         self.door = door
         self.local = local
         self.row_name = ""
-        self.unread = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+        self.unread = unread(scope)
         self._stream: bool | None = None
+
+    def _source(self) -> str:
+        client = self.scope.get("client")
+        return client[0] if client else ""
 
     def leave(self) -> None:
         if self._stream is not None:
@@ -166,7 +175,7 @@ class _Request:
             row, params = self.api.router.find(self.scope["method"], check_path(self.scope["path"]))
             self.row_name = row.name
             if row.path != "/healthz":
-                self.door.enter(row.stream)
+                await self.door.enter(row.stream, self._source())
                 self._stream = row.stream
             async with asyncio.timeout(row.deadline or self.api.limits.deadline):
                 if row.role is not None:

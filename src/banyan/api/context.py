@@ -19,7 +19,8 @@ class Limits:
     """Bounds on what callers can cause. Sizes in bytes, times in seconds.
 
     `concurrency` requests are in work at a time on the public listener, and as many on the local one, so that a
-    flood from outside never locks out the local admin. `followers` are long-lived journal streams, counted apart.
+    flood from outside never locks out the local admin; `waiting` more wait for a place, for `queue_wait` at the most
+    (door.py). `followers` are long-lived journal streams, counted apart.
     `deadline` is for one whole answer, `body_wait` for a body to arrive, `head_wait` for the header lines,
     `write_stall` for a caller that does not read, `idle` for a connection between requests.
     """
@@ -28,6 +29,8 @@ class Limits:
     headers: int = 16 * 1024
     header_lines: int = 64
     concurrency: int = 64
+    waiting: int = 256
+    queue_wait: float = 5.0
     followers: int = 32
     connections: int = 512
     deadline: float = 30.0

@@ -12,7 +12,7 @@ from typing import TypeVar, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
-from starlette.types import Receive, Scope
+from starlette.types import Message, Receive, Scope
 
 from banyan.api.context import Limits
 from banyan.api.faults import LongAddress, LongHeaders, NotJson, TooLarge, TooSlow
@@ -21,6 +21,8 @@ from banyan.core.errors import BadInput
 S = TypeVar("S", bound=msgspec.Struct)
 RawQuery = Mapping[str, tuple[str, ...]]
 MAX_FIELDS = 64
+# Where a scope holds a request's id that was settled before: never set from what a caller sent.
+GIVEN_ID = "banyan.request"
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,6 +35,16 @@ class NoBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Disconnected(Exception):
     """The caller went before its request was whole; there is nobody to answer."""
+
+
+def unread(scope: Scope) -> bool:
+    """Whether a body may be on its way."""
+    return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+
+
+async def nothing() -> Message:
+    """The `receive` of a request of which nothing more is read."""
+    return {"type": "http.disconnect"}
 
 
 def check_head(scope: Scope, limits: Limits) -> Mapping[str, str]:

@@ -16,9 +16,10 @@ import ssl
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from banyan.api.app import Api
 from banyan.api.context import Limits
@@ -26,16 +27,27 @@ from banyan.api.protocol import BoundedProtocol, LocalProtocol, bounded
 from banyan.core.errors import BadInput, Conflict, Unreachable
 
 SOCKET_NAME = "control.sock"
+QUEUE_SOCKET = "queue.sock"
 # sun_path of sockaddr_un, less its closing zero.
 MAX_SOCKET_PATH = 107
 STOP_WAIT = 3
 BACKLOG = 512
 
 
+class Application(Protocol):
+    """What a public server serves: a zone's Api, or an API process in front of one."""
+
+    limits: Limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 class Server(uvicorn.Server):
     """A server that leaves signals to its program, and tells the application when it ends."""
 
-    def __init__(self, config: uvicorn.Config, api: Api) -> None:
+    def __init__(self, config: uvicorn.Config, api: Application) -> None:
         super().__init__(config)
         self._api = api
 
@@ -48,7 +60,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def public_server(api: Api, tls: ssl.SSLContext | None) -> Server:
+def public_server(api: Application, tls: ssl.SSLContext | None) -> Server:
     """Serves `api` to callers with tokens."""
     return _server(api, api, BoundedProtocol, api.limits, tls)
 
@@ -59,7 +71,7 @@ def local_server(api: Api) -> Server:
 
 
 def _server(
-    api: Api, app: ASGIApp, protocol: type[BoundedProtocol], limits: Limits, tls: ssl.SSLContext | None
+    api: Application, app: ASGIApp, protocol: type[BoundedProtocol], limits: Limits, tls: ssl.SSLContext | None
 ) -> Server:
     config = uvicorn.Config(
         app,
@@ -96,8 +108,9 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def public_socket(address: str, *, encrypted: bool) -> socket.socket:
-    """A listening TCP socket. Without TLS it must be on loopback, since callers send tokens.
+def public_socket(address: str, *, encrypted: bool, shared: bool = False) -> socket.socket:
+    """A listening TCP socket. Without TLS it must be on loopback, since callers send tokens. One that is `shared` lets
+    others of this user listen there as well, and the kernel gives each new connection to one of them.
 
     Raises BadInput("api-without-tls"), Conflict("address-in-use"), Unreachable("cannot-listen").
     """
@@ -116,6 +129,8 @@ def public_socket(address: str, *, encrypted: bool) -> socket.socket:
         raise Unreachable("cannot-listen", f"cannot listen on {address}: {error.strerror or error}") from error
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
         sock.bind(where)
@@ -131,8 +146,8 @@ def public_socket(address: str, *, encrypted: bool) -> socket.socket:
     return sock
 
 
-def local_socket(folder: Path) -> socket.socket:
-    """DATA/control.sock, mode 0600, in place of one that a killed process left.
+def local_socket(folder: Path, name: str = SOCKET_NAME) -> socket.socket:
+    """DATA/control.sock, or another `name` there, mode 0600, in place of one that a killed process left.
 
     The caller holds the folder's lock, so whatever is there has no owner. It is bound under another name and
     renamed when its mode is right, so that nobody ever meets it half made. A folder whose path is too long for a
@@ -140,18 +155,18 @@ def local_socket(folder: Path) -> socket.socket:
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    fresh = f".{SOCKET_NAME}.new"
+    fresh = f".{name}.new"
     try:
         with suppress(FileNotFoundError):
             os.unlink(fresh, dir_fd=handle)
         sock.bind(reachable(folder, fresh, handle))
         os.chmod(fresh, 0o600, dir_fd=handle)
         sock.listen(BACKLOG)
-        os.replace(fresh, SOCKET_NAME, src_dir_fd=handle, dst_dir_fd=handle)
+        os.replace(fresh, name, src_dir_fd=handle, dst_dir_fd=handle)
     except OSError as error:
         sock.close()
         raise Unreachable(
-            "cannot-listen", f"cannot make {folder / SOCKET_NAME}: {error.strerror}; is the folder ours to write?"
+            "cannot-listen", f"cannot make {folder / name}: {error.strerror}; is the folder ours to write?"
         ) from error
     finally:
         os.close(handle)

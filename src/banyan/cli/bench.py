@@ -130,6 +130,14 @@ def create(
         float, Parameter(help="Seconds to wait until all run; 0 does not wait.", metavar="SECONDS")
     ] = 300.0,
     keep: Annotated[bool, Parameter(negative="", help="Leave the servers there.", show_default=False)] = False,
+    through: Annotated[
+        str,
+        Parameter(
+            help="Address of an API process of this zone (https://HOST:PORT), to order through it.",
+            metavar="URL",
+            show_default=False,
+        ),
+    ] = "",
     target: Target = HERE,
 ) -> int:
     """Order servers as fast as clients can, and say how fast that was."""
@@ -150,7 +158,8 @@ def create(
         try:
             found = asyncio.run(
                 _measure(
-                    Run(s.screen, SystemClock(), Wish(name, clients, count, each, flavor, image, wait, keep)), entry
+                    Run(s.screen, SystemClock(), Wish(name, clients, count, each, flavor, image, wait, keep, through)),
+                    entry,
                 )
             )
         finally:
@@ -173,6 +182,7 @@ class Wish:
     image: str
     wait: float
     keep: bool
+    through: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +198,7 @@ class Run:
 async def _measure(run: Run, entry: Entry) -> Found:
     wish = run.wish
     url = str(entry["auth"]["auth_url"]) if isinstance(entry["auth"], dict) else ""
-    base, certificate = url.removesuffix("/identity/v3"), str(entry.get("cacert", ""))
+    base, certificate = wish.through or url.removesuffix("/identity/v3"), str(entry.get("cacert", ""))
     token = await _token(Connection(base, certificate), entry)
     headers = {"X-Auth-Token": token, "OpenStack-API-Version": f"compute {VERSION}"}
     lines = [Connection(base, certificate, headers) for _ in range(wish.clients)]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 RACK = Group("Its rack", sort_key=50)
 ZONE = Group("The zone", sort_key=40)
+API = Group("An API process in front of a zone", sort_key=60)
 PATIENCE = "10m"
 
 Data = Annotated[
@@ -147,6 +148,19 @@ class Setup:
             raise BadInput("no-name", "a zone needs a name: --name NAME, or `name` under [zone] in its settings")
         return settings
 
+    def for_process(self, more: dict[str, object]) -> Settings:
+        """Settings of an API process: those of a zone are refused, or somebody would believe that it runs one."""
+        from banyan.serve.config import load
+
+        given = [name for name, value in self.flags().items() if value is not None and not name.startswith("log.")]
+        if given:
+            raise BadInput(
+                "bad-option",
+                f"an API process holds no zone, and has no {', '.join(given)}: leave that out; what it may be told is "
+                "--config, --listen-api, --api-tls, and where its zone is",
+            )
+        return load(self.config, {**self.flags(), **more})
+
 
 HERE = Setup()
 
@@ -175,13 +189,36 @@ def serve(
             allow_leading_hyphen=True,
         ),
     ] = None,
+    role: Annotated[
+        Literal["zone", "api"],
+        Parameter(group=API, help="api: a process that serves the API of a zone and holds nothing of it."),
+    ] = "zone",
+    zone_socket: Annotated[
+        str | None,
+        Parameter(metavar="PATH", group=API, help="With --role api: DATA/queue.sock of its zone on this machine."),
+    ] = None,
+    zone: Annotated[
+        str | None,
+        Parameter(metavar="ADDR", group=API, help="With --role api: queue.listen of its zone on another machine."),
+    ] = None,
     setup: Setup = HERE,
 ) -> int:
-    """Run a zone in the foreground, until SIGTERM. Exit status 3 if its join was refused."""
+    """Run a zone, or an API process in front of one, in the foreground, until SIGTERM. Exit status 3 if the zone's join
+    was refused, or the zone does not take this API process."""
+    tls = None if api_tls is None else api_tls == "on"
+    more: dict[str, object] = {"api.listen": listen_api, "api.tls": tls}
+    if role == "api":
+        from banyan.serve.process import serve_api
+
+        if join_code_file is not None or listen_link is not None:
+            raise BadInput("bad-option", "an API process has no link: leave out --join-code-file and --listen-link")
+        socket = None if zone_socket is None else str(Path(zone_socket).expanduser().absolute())
+        return serve_api(setup.for_process({**more, "queue.zone_socket": socket, "queue.zone": zone}))
+    if zone_socket is not None or zone is not None:
+        raise BadInput("bad-option", "--zone-socket and --zone are for --role api")
     from banyan.serve.run import serve as run
 
-    tls = None if api_tls is None else api_tls == "on"
-    settings = setup.settings({"api.listen": listen_api, "link.listen": listen_link, "api.tls": tls})
+    settings = setup.settings({**more, "link.listen": listen_link})
     return run(settings, join_code(join_code_file))
 
 

@@ -20,27 +20,35 @@ NAME = "api.pem"
 
 def api_context(folder: Path, seed: Secret, hosts: tuple[str, ...], serial: bytes, now: Wall) -> ssl.SSLContext:
     """A server context for the API. Unspecified addresses stand for this machine's names."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    show(context, *api_material(folder, seed, hosts, serial, now))
+    return context
+
+
+def api_material(folder: Path, seed: Secret, hosts: tuple[str, ...], serial: bytes, now: Wall) -> tuple[bytes, Secret]:
+    """The certificate that the API shows, and its key (PEM)."""
     names = tuple(dict.fromkeys(name for host in hosts for name in _names(host)))
     made = api_certificate(seed, names, serial=serial, now=now)
     path = folder / NAME
-    certificate = made.certificate
     if path.exists() and still_fits(held := path.read_bytes(), made.certificate, now):
-        certificate = held
-    else:
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(certificate)
-        fresh.chmod(0o644)
-        fresh.replace(path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return held, made.key
+    fresh = path.with_suffix(".new")
+    fresh.write_bytes(made.certificate)
+    fresh.chmod(0o644)
+    fresh.replace(path)
+    return made.certificate, made.key
+
+
+def show(context: ssl.SSLContext, certificate: bytes, key: Secret) -> None:
+    """Connections from now on are shown this certificate. The key never gets on a disk."""
     descriptor = os.memfd_create("banyan-api-key", os.MFD_CLOEXEC)
     try:
-        os.write(descriptor, made.key.reveal() + certificate)
+        os.write(descriptor, key.reveal() + certificate)
         context.load_cert_chain(f"/proc/self/fd/{descriptor}")
     finally:
         os.ftruncate(descriptor, 0)
         os.close(descriptor)
-    return context
 
 
 def _names(host: str) -> tuple[str, ...]:

@@ -74,7 +74,6 @@ def _router(side: UplinkSide) -> Callable[[], Awaitable[Route]]:
     return route
 
 
-# gap: a process that serves only the API of a zone, beside the one that holds its store and links, is not there
 @dataclass(frozen=True, slots=True)
 class Assembled:
     """A zone ready to run, with its front for surfaces and its end of the link for children."""

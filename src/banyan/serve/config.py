@@ -84,6 +84,24 @@ class ApiTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     public_url: str = ""
 
 
+class QueueTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The queue between API processes and their zone. Those on the zone's machine come to DATA/queue.sock.
+
+    In a zone, `listen`: host:port for those of other machines, over mutual TLS. In an API process, `zone_socket`: that
+    socket, or `zone`: host:port of the zone's `queue.listen`. For TLS, at both ends: `certificate` and `key` (PEM
+    files), `ca`: who signs the other end's certificate, and `names`: the DNS names of which the other end must have
+    one.
+    """
+
+    listen: str = ""
+    zone_socket: str = ""
+    zone: str = ""
+    certificate: str = ""
+    key: str = ""
+    ca: str = ""
+    names: tuple[str, ...] = ()
+
+
 class IdentityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Users, projects and roles, and the OpenStack APIs that ask for them. `enabled` off: this zone serves none of it.
 
@@ -240,6 +258,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     zone: ZoneTable = ZoneTable()
     api: ApiTable = ApiTable()
+    queue: QueueTable = QueueTable()
     identity: IdentityTable = IdentityTable()
     compute: ComputeTable = ComputeTable()
     images: ImagesTable = ImagesTable()

@@ -45,6 +45,7 @@ from banyan.serve.first_admin import first_password
 from banyan.serve.images import open_images
 from banyan.serve.observe import configure
 from banyan.serve.passwords import HashingThreads
+from banyan.serve.queue import open_queue
 from banyan.store.open import open_store
 from banyan.store.store import Observer
 from banyan.zone.identity.identity import Identity, IdentitySettings
@@ -106,6 +107,7 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
         api = build_app(built.front, built.zone.clock, built.zone.ids)
         more = await _offer(settings, built, api, stack) if settings.identity.enabled else {}
         tls = _api_tls(settings, built) if settings.api.tls else None
+        await open_queue(settings, built, api, stack)
         outside = public_server(api, tls)
         inside = local_server(api)
         public = public_socket(settings.api.listen, encrypted=tls is not None)

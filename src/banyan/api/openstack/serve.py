@@ -11,15 +11,25 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import msgspec
 import structlog
 from starlette.types import Receive, Scope, Send
 
 from banyan.api.context import Limits
+from banyan.api.door import Door
 from banyan.api.faults import INTERNAL, NotJson, TooLarge, TooSlow
-from banyan.api.intake import Disconnected, RawQuery, check_head, check_path, raw_query, receive_body
+from banyan.api.intake import (
+    GIVEN_ID,
+    Disconnected,
+    RawQuery,
+    check_head,
+    check_path,
+    nothing,
+    raw_query,
+    receive_body,
+    unread,
+)
 from banyan.api.measure import Meter
 from banyan.api.openstack import faults
 from banyan.api.openstack.call import Answer, Call, Gate, Offered, Reply, Surfaces
@@ -51,16 +61,14 @@ class Face:
     region: str = "RegionOne"
 
 
-class Door(Protocol):
-    """Counts who is inside; api.app.Door."""
-
-    def enter(self, stream: bool) -> None: ...
-
-    def leave(self, stream: bool) -> None: ...
-
-
 # Journals a refusal: who (None is a stranger), from where, at what, which error.
 Refusals = Callable[[Caller | None, str, str, str], Awaitable[None]]
+
+
+def new_id(ids: Ids) -> str:
+    """A request id in the form that OpenStack's clients and their logs know."""
+    raw = ids.token(16).hex()
+    return f"req-{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
 
 
 class Cloud:
@@ -96,8 +104,7 @@ class Cloud:
     async def serve(
         self, service: Service, scope: Scope, receive: Receive, send: Send, door: Door, *, local: bool
     ) -> None:
-        raw = self.ids.token(16).hex()
-        request = f"req-{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
+        request = str(scope.get(GIVEN_ID) or new_id(self.ids))
         began = self.clock.now()
         work = _Request(self, service, scope, receive, request, local)
         try:
@@ -116,6 +123,15 @@ class Cloud:
                 await work.stream.aclose()
             if work.inside:
                 door.leave(False)
+
+    async def fail(self, service: Service, scope: Scope, send: Send, error: BanyanError) -> None:
+        """Answers a request with `error`, as the service words it, without looking at it any further."""
+        work = _Request(self, service, scope, nothing, str(scope.get(GIVEN_ID) or new_id(self.ids)), False)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        status, head, body = work.failed(error, headers)
+        await send({"type": "http.response.start", "status": status, "headers": head})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+        self.meter.count(work.name, status, 0.0)
 
     async def _streamed(self, work: _Request, receive: Receive, send: Send) -> bool:
         """False if it was broken off: an answer that never becomes whole, which the client can tell from its length."""
@@ -160,7 +176,7 @@ class _Request:
         self.inside = False
         self.stream: AsyncIterator[bytes] | None = None
         self.version = UNVERSIONED
-        self.unread = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+        self.unread = unread(scope)
         client = scope.get("client")
         self.address: str = client[0] if client else ""
 
@@ -171,7 +187,7 @@ class _Request:
         try:
             headers = check_head(self.scope, self.cloud.limits)
             rows, values = self._rows()
-            door.enter(False)
+            await door.enter(False, self.address)
             self.inside = True
             self.version = self._negotiate(rows, headers)
             rows = choose(rows, self.version)
@@ -193,6 +209,9 @@ class _Request:
             log.exception("request failed", request=self.request, route=self.name)
             error = INTERNAL
         await self._note(who, error)
+        return self.failed(error, headers)
+
+    def failed(self, error: BanyanError, headers: Mapping[str, str]) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         failed = faults.failure(error, self.request, headers.get("accept", ""))
         body, media = self.service.style(failed)
         challenge = f"{self._base(headers)}/identity"

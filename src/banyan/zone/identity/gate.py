@@ -7,7 +7,7 @@ that was taken back and a revoked token count with the next request. Tokens are 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from banyan.core.directory import Revocation
@@ -43,6 +43,7 @@ class Gate:
         self._revoked: dict[str, Wall] = {}
         self._crowded = BATCH
         self._changes = 0
+        self._watchers: list[Callable[[str, float], None]] = []
         desk.touch = self.touched
 
     async def load(self) -> None:
@@ -141,8 +142,19 @@ class Gate:
             if not flood:
                 self._forget_ended(now)
                 self._revoked[claims.audit] = claims.expires
+                for tell in self._watchers:
+                    tell(claims.audit, claims.expires)
 
         await self._desk.change("user-token.revoked", work, Touched(users={claims.user}), remember)
+
+    def revoked(self) -> Iterable[tuple[str, float]]:
+        """The audit ids of revoked tokens, each with the instant at which it had ended anyway."""
+        return tuple(self._revoked.items())
+
+    def watch(self, tell: Callable[[str, float], None]) -> Callable[[], None]:
+        """`tell` hears of each token that is revoked from now on, until what is returned is called."""
+        self._watchers.append(tell)
+        return lambda: self._watchers.remove(tell)
 
     def touched(self, touched: Touched) -> None:
         """Those tokens are looked at anew. Cheap: a walk over what is remembered."""

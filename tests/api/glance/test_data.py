@@ -12,6 +12,7 @@ import pytest
 
 from banyan.core.errors import Broken
 from banyan.core.image_ports import Reading
+from banyan.zone.images.refusals import OverSize
 from tests.api.glance.cloud import SETTINGS, Cloud, run, until
 
 CONTENT = bytes(range(256)) * 9_000  # more than two pieces
@@ -126,14 +127,22 @@ def test_nothing_is_larger_than_it_may_be() -> None:
     async def play(c: Cloud) -> None:
         id = await c.image()
 
+        taken: list[int] = []
+
         async def pieces() -> AsyncIterator[bytes]:
-            for _ in range(3):
+            for n in range(9):
+                taken.append(n)
                 yield b"x" * 500
 
         # Told before it comes, and found out while it comes.
         for content in (b"x" * 1_001, pieces()):
             answer = await c.ask("PUT", f"/v2/images/{id}/file", content=content)
             assert answer.status_code == 413 and await c.status(id) == "queued" and c.kept() == []
+        # No more of it was taken than shows that it is too much.
+        taken.clear()
+        with pytest.raises(OverSize):
+            await c.images.data.upload(c.gate.known["member"], id, pieces(), None)
+        assert taken == [0, 1, 2]
         await c.ok("PUT", f"/v2/images/{id}/file", content=b"x" * 1_000)
 
     run(play, replace(SETTINGS, most=1_000))

@@ -50,6 +50,29 @@ def test_a_server_has_a_port_and_gives_it_back() -> None:
     run(play)
 
 
+def test_a_server_tells_its_security_groups_and_their_rules() -> None:
+    async def play(cloud: Cloud) -> None:
+        network, _ = await cloud.net()
+        made = await cloud.ok("POST", "/security-groups", {"security_group": {"name": "web"}})
+        group = made["security_group"]["id"]
+        asked = {"security_group_id": group, "direction": "ingress", "protocol": "tcp"}
+        for more in ({"port_range_min": 80, "port_range_max": 443}, {"remote_ip_prefix": "10.0.0.0/8"}):
+            await cloud.ok("POST", "/security-group-rules", {"security_group_rule": asked | more})
+        asked = {**asked, "protocol": "icmp", "remote_group_id": group}
+        await cloud.ok("POST", "/security-group-rules", {"security_group_rule": asked})
+        id = (await cloud.server(networks=[{"uuid": network}], security_groups=[{"name": "web"}]))["server"]["id"]
+        (told,) = (await compute(cloud, "GET", f"/servers/{id}/os-security-groups"))["security_groups"]
+        assert (told["id"], told["name"], told["tenant_id"]) == (group, "web", "p1")
+        rules = [(r["ip_protocol"], r["from_port"], r["to_port"], r["ip_range"], r["group"]) for r in told["rules"]]
+        assert sorted(rules, key=str) == [
+            ("icmp", -1, -1, {}, {"name": "web", "tenant_id": "p1"}),
+            ("tcp", 1, 65535, {"cidr": "10.0.0.0/8"}, {}),
+            ("tcp", 80, 443, {"cidr": "0.0.0.0/0"}, {}),
+        ]
+
+    run(play)
+
+
 def test_many_servers_have_different_addresses() -> None:
     async def play(cloud: Cloud) -> None:
         network, subnet = await cloud.net()

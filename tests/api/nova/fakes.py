@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from banyan.core.errors import BadInput, BanyanError, Conflict, NotFound
 from banyan.core.identity import Caller
 from banyan.core.ids import RackCode, guest_id
+from banyan.core.network import SecurityGroup, SecurityRule
 from banyan.core.order import Ground, ImageSource, NetworkWish, Policy, Specification
 from banyan.core.permissions import Target, may, require
 from banyan.core.principal import Principal
@@ -448,6 +449,9 @@ class FakeNetworks:
     async def interfaces(self, who: Principal, server: Server) -> Sequence[Interface]:
         mine = [self.nics[port] for port, owner in self.ports.items() if owner == server.id]
         return [Interface(nic, subnets={a.address: "subnet" for a in nic.addresses}) for nic in mine]
+
+    async def groups(self, who: Principal, server: Server) -> Sequence[tuple[SecurityGroup, tuple[SecurityRule, ...]]]:
+        return [(SecurityGroup(name, server.project, name, NOW, NOW), ()) for name in server.spec.security_groups]
 
     async def join_group(self, who: Principal, server: Server, group: str) -> tuple[str, ...]:
         if group not in ("default", "web"):

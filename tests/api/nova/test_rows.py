@@ -91,6 +91,7 @@ CASES: dict[str, Case] = {
     "DELETE /v2.1/servers/{server_id}/tags/{tag}": Case(f"{_S}/tags/t"),
     "GET /v2.1/servers/{server_id}/ips": Case(f"{_S}/ips"),
     "GET /v2.1/servers/{server_id}/ips/{network}": Case(f"{_S}/ips/private"),
+    "GET /v2.1/servers/{server_id}/os-security-groups": Case(f"{_S}/os-security-groups"),
     "GET /v2.1/servers/{server_id}/os-interface": Case(f"{_S}/os-interface"),
     "POST /v2.1/servers/{server_id}/os-interface":
         Case(f"{_S}/os-interface", {"interfaceAttachment": {"net_id": NETWORK}}),

@@ -205,6 +205,17 @@ def test_no_place_is_said_at_once_with_the_reasons_and_costs_no_quota() -> None:
     run(play, {**DEFAULTS, Quota.SERVERS: 2})
 
 
+def test_a_deleted_server_is_shown_to_nobody() -> None:
+    async def play(c: Cloud) -> None:
+        id = await c.server()
+        await c.ok("DELETE", f"/servers/{id}")
+        for token in ("member", "admin"):
+            for path in ("", "/metadata", "/os-interface", "/tags"):
+                assert (await c.ask("GET", f"/servers/{id}{path}", token=token, version="2.96")).status_code == 404
+
+    run(play)
+
+
 def test_over_quota_is_403_and_what_is_deleted_makes_room() -> None:
     async def play(c: Cloud) -> None:
         ids = [await c.server() for _ in range(3)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from banyan.api.nova import fields
 from banyan.api.nova.fields import inner
 from banyan.api.nova.server_view import addresses as by_network
@@ -9,6 +11,7 @@ from banyan.api.nova.servers import found, server_id
 from banyan.api.openstack.call import Answer, Call, Reply
 from banyan.api.openstack.faults import Unsupported
 from banyan.core.errors import BadInput, NotFound
+from banyan.core.network import Direction, SecurityGroup, SecurityRule
 from banyan.core.order import NetworkWish
 from banyan.core.permissions import Target, require
 from banyan.core.server import Nic
@@ -44,6 +47,41 @@ async def show(call: Call) -> Answer:
         if one.nic.port == port:
             return {"interfaceAttachment": _view(one, call)}
     raise NotFound("no-port", f"Instance {server.id} does not have a port with id {port[:255]}")
+
+
+async def security_groups(call: Call) -> Answer:
+    """The security groups of a server's interfaces, each with its rules for what comes in."""
+    found_groups = await call.compute.networks.groups(call.principal, await found(call))
+    names = {group.id: group for group, _ in found_groups}
+    return {
+        "security_groups": [
+            {
+                "id": group.id,
+                "name": group.name,
+                "description": group.description,
+                "tenant_id": group.project,
+                "rules": [_rule(rule, names) for rule in rules if rule.direction is Direction.INGRESS],
+            }
+            for group, rules in found_groups
+        ]
+    }
+
+
+def _rule(rule: SecurityRule, names: Mapping[str, SecurityGroup]) -> dict[str, object]:
+    """As networks of old had it: ports are from 1 where none is named, and -1 of ICMP is any type and code."""
+    least, most = rule.least, rule.most
+    if rule.protocol and most is None:
+        least, most = (-1, -1) if rule.protocol.startswith(("icmp", "ipv6-icmp")) else (1, 65535)
+    remote, anybody = names.get(rule.remote), "::/0" if rule.ethertype == "IPv6" else "0.0.0.0/0"
+    return {
+        "id": rule.id,
+        "parent_group_id": rule.group,
+        "ip_protocol": rule.protocol or None,
+        "from_port": least,
+        "to_port": most,
+        "group": {"name": remote.name, "tenant_id": remote.project} if remote is not None else {},
+        "ip_range": {} if rule.remote else {"cidr": rule.prefix or anybody},
+    }
 
 
 async def attach(call: Call, body: object) -> Answer:

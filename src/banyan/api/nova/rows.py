@@ -148,6 +148,7 @@ _PARTS = (
     body("POST", f"{_SERVER}/os-interface", interfaces.attach, "compute:server_attach"),
     op("GET", f"{_SERVER}/os-interface/{{port_id}}", interfaces.show, "compute:server_show"),
     op("DELETE", f"{_SERVER}/os-interface/{{port_id}}", interfaces.detach, "compute:server_detach", status=202),
+    op("GET", f"{_SERVER}/os-security-groups", interfaces.security_groups, "compute:server_show"),
     op("GET", f"{_SERVER}/os-instance-actions", instance_actions.index, "compute:server_actions"),
     op("GET", f"{_SERVER}/os-instance-actions/{{request_id}}", instance_actions.show, "compute:server_actions"),
     op("GET", f"{_SERVER}/os-server-password", interfaces.password, "compute:server_password"),

@@ -13,7 +13,7 @@ from banyan.api.nova.server_view import LISTED, WHOLE, ServerView, Shown, reserv
 from banyan.api.openstack.call import Answer, Call, Reply
 from banyan.core.errors import NotFound
 from banyan.core.permissions import may
-from banyan.core.server import Change, Server
+from banyan.core.server import Change, Server, VmState
 from banyan.core.shares import RETRY_HEADER
 from banyan.zone.compute.life import ACCESS_4, ACCESS_6
 from banyan.zone.compute.lists import Listed
@@ -55,8 +55,12 @@ async def show(call: Call) -> Answer:
 
 
 async def found(call: Call) -> Server:
-    """The server that the path names. Raises NotFound("no-server")."""
-    return await call.compute.servers.show(call.principal, server_id(call))
+    """The server that the path names. Raises NotFound("no-server"), to an administrator too of one that was deleted:
+    clients wait for that."""
+    server = await call.compute.servers.show(call.principal, server_id(call))
+    if server.state is VmState.DELETED:
+        raise NotFound("no-server", f"Instance {server.id} could not be found.")
+    return server
 
 
 def server_id(call: Call) -> str:

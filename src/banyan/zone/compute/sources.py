@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from banyan.core.network import SecurityGroup, SecurityRule
 from banyan.core.order import ImageSource, NetworkWish
 from banyan.core.principal import Principal
 from banyan.core.server import Nic, Server
@@ -151,6 +152,9 @@ class Networks(Protocol):
         """The server is being deleted: ports of ours go, the users' own are unbound. Safe to repeat."""
 
     async def interfaces(self, who: Principal, server: Server) -> Sequence[Interface]: ...
+
+    async def groups(self, who: Principal, server: Server) -> Sequence[tuple[SecurityGroup, tuple[SecurityRule, ...]]]:
+        """The security groups that the server's ports have, with their rules; by name."""
 
     async def join_group(self, who: Principal, server: Server, group: str) -> tuple[str, ...]:
         """Adds a security group to all of the server's ports; the names that it has then. Raises

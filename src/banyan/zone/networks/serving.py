@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from banyan.core import addresses as arithmetic
 from banyan.core.errors import BadInput, Broken, Conflict, NotFound, Refused
-from banyan.core.network import COMPUTE, FixedIp, Kind, Network, Port, Reach, SecurityGroup
+from banyan.core.network import COMPUTE, FixedIp, Kind, Network, Port, Reach, SecurityGroup, SecurityRule
 from banyan.core.network_rows import Listing, NetworkRows
 from banyan.core.order import NetworkWish
 from banyan.core.permissions import Target, may
@@ -25,7 +25,7 @@ from banyan.zone.compute.sources import Interface, NetworkPlan
 from banyan.zone.networks import ports
 from banyan.zone.networks.addressing import subnets_of
 from banyan.zone.networks.desk import MAX_LIST, Desk, changed, sees
-from banyan.zone.networks.groups import DEFAULT, ensure_default, named
+from banyan.zone.networks.groups import DEFAULT, ensure_default, named, rules_of
 from banyan.zone.networks.places import Places
 
 # gap: hosts are not told of security groups, routers and DHCP: what is kept here is enforced by nobody below yet
@@ -298,6 +298,14 @@ class ServerNetworks:
                     nic = _nic(port, network, [one.address for one in leading])
                     found.append(Interface(nic, port.status, subnets))
             return found
+
+        return await self._desk.read(work)
+
+    async def groups(self, who: Principal, server: Server) -> Sequence[tuple[SecurityGroup, tuple[SecurityRule, ...]]]:
+        def work(rows: NetworkRows) -> Sequence[tuple[SecurityGroup, tuple[SecurityRule, ...]]]:
+            found = rows.groups.some([id for port in _ports_of(rows, [server.id]) for id in port.groups])
+            by_name = sorted(found.values(), key=lambda one: (one.name, one.id))
+            return [(group, tuple(rules_of(rows, group.id))) for group in by_name]
 
         return await self._desk.read(work)
 

@@ -308,6 +308,10 @@ class Bare:
     def peer(self) -> Peer:
         return Peer(None, "")
 
+    @property
+    def ended(self) -> bool:
+        return False
+
     def allow(self, size: int) -> None:
         pass
 

@@ -114,6 +114,10 @@ class Wire(Protocol):
     @property
     def peer(self) -> Peer: ...
 
+    @property
+    def ended(self) -> bool:
+        """Whether the wire is known to have ended; what came before may still be read."""
+
     def allow(self, size: int) -> None:
         """From now on frames of up to `size` bytes are received."""
 
@@ -192,6 +196,10 @@ class ParentSession(Protocol):
 
     @property
     def peer(self) -> Peer: ...
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody waits for what is done in it any more: the wire has ended, or the child has lost patience."""
 
     async def request(self, verb: str, body: bytes, caller: CallerInfo, timeout: float) -> Answer:
         """Raises Unreachable when the session ends or no answer came in time: then the outcome is not known."""

@@ -59,6 +59,10 @@ class MemoryWire:
     def peer(self) -> Peer:
         return self._peer
 
+    @property
+    def ended(self) -> bool:
+        return self._in.ended is not None
+
     def allow(self, size: int) -> None:
         self._limit = size
 

@@ -125,18 +125,28 @@ class Turnstile:
     """Lets `rate` openings per second through, `burst` at once; gives the others a time to come back.
 
     Each that is turned away gets the next free place of a virtual queue, so that those who obey return
-    at just the rate that can be served. The queue is at most `longest` seconds long.
+    at just the rate that can be served. The queue is at most `longest` seconds long. Whoever measures what can be
+    served makes it `follow`; `rate` and `burst` stay the most.
     """
 
     def __init__(self, rate: float, burst: float, longest: float, now: Mono) -> None:
         if rate <= 0 or burst < 1:
             raise ValueError("a turnstile needs a positive rate and a burst of one or more")
+        self._most = rate, burst
         self._rate = rate
         self._burst = burst
         self._longest = longest
         self._level = burst
         self._at = now
-        self._tail = now
+        # Places of the queue that were given and whose time has not come.
+        self._given = 0.0
+
+    def follow(self, rate: float, burst: float, now: Mono) -> None:
+        """From now on this many, but not above what it was made for."""
+        self._fill(now)
+        self._rate = min(rate, self._most[0])
+        self._burst = max(1.0, min(burst, self._most[1]))
+        self._level = min(self._level, self._burst)
 
     def pause(self, now: Mono) -> float:
         """For who stays in line: takes the next place; seconds until it is its turn."""
@@ -146,7 +156,9 @@ class Turnstile:
 
     def _fill(self, now: Mono) -> None:
         if now > self._at:
-            self._level = min(self._burst, self._level + (now - self._at) * self._rate)
+            served = (now - self._at) * self._rate
+            self._level = min(self._burst, self._level + served)
+            self._given = max(0.0, self._given - served)
             self._at = now
 
     def enter(self, now: Mono) -> float | None:
@@ -155,5 +167,10 @@ class Turnstile:
         if self._level >= 1.0 - 1e-6:
             self._level -= 1.0
             return None
-        self._tail = Mono(min(max(self._tail, now) + 1.0 / self._rate, now + self._longest))
-        return self._tail - now
+        return self.later(now)
+
+    def later(self, now: Mono) -> float:
+        """The next place of the queue: seconds from now."""
+        self._fill(now)
+        self._given = min(self._given + 1.0, self._longest * self._rate)
+        return self._given / self._rate

@@ -1,9 +1,10 @@
 """The parent's end of a link: one session per wire that comes in, and the table of those that stand, by zone code.
 
 What a stranger can cause is bounded: wires that are not yet known, in total and per address; their time; openings
-per second, beyond which they are told when to come back. Calls of the side (core.ports.ParentSide): `welcome`, then
-`enrol` or `hello`; after a `hello` that returned, `ended` is called exactly once and nothing of that session after it.
-An exception that is not a BanyanError is a bug: it leaves `serve`, after the session was ended.
+per second and at a time (`line`), beyond which they are told when to come back. Calls of the side
+(core.ports.ParentSide): `welcome`, then `enrol` or `hello`; after a `hello` that returned, `ended` is called exactly
+once and nothing of that session after it. An exception that is not a BanyanError is a bug: it leaves `serve`, after the
+session was ended.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from banyan.core.messages import Answer, Beat, Bye, CallerInfo, Greet, Message, 
 from banyan.core.ports import Clock, Ids, ParentSession, ParentSide, Peer, Wire, WireClosed
 from banyan.core.time import Mono
 from banyan.link.door import Door
+from banyan.link.line import Line
 from banyan.link.pace import Bucket, Toll, Turnstile
 from banyan.link.parent_session import ParentMachine
 from banyan.link.session import (
@@ -54,8 +56,8 @@ class ParentSettings:
     `own`: seconds that our side may take for a call.
 
     `strangers`: wires that may be in their opening at a time, `strangers_per_address` of them from one address (one
-    /64 of IPv6); `openings`: per second, `openings_burst` at once; `longest_wait`: the latest return that is
-    named to those who are turned away.
+    /64 of IPv6); `openings`: per second, `openings_burst` at once, less if our side does not manage so many;
+    `longest_wait`: the latest return that is named to those who are turned away.
     """
 
     timing: Timing = Timing()
@@ -92,6 +94,7 @@ class ParentLink:
         self._turning_away = 0
         self._stopping = False
         self._turnstile = Turnstile(settings.openings, settings.openings_burst, settings.longest_wait, clock.now())
+        self.line = Line(clock, self._turnstile, settings.timing.opening, self._later)
         self.counters = counters or Counters()
 
     # --- for the zone ---------------------------------------------------------------------------
@@ -157,12 +160,19 @@ class ParentLink:
             return
         self._turning_away += 1
         try:
-            after = wait + self._ids.uniform(0.0, 1.0 + wait / 10)
-            bye = Bye("busy", "many zones are coming back at once; come again a little later", round(after * 1000))
+            after = round(self._spread(wait) * 1000)
+            bye = Bye("busy", "many zones are coming back at once; come again a little later", after)
             stream = Stream(wire, Bucket(math.inf, 1.0, self._clock.now()), self._clock, self.counters, 2.0)
             await stream.finish(bye, "busy")
         finally:
             self._turning_away -= 1
+
+    def _later(self) -> float:
+        """When to come back who is sent away from the line: seconds."""
+        return self._spread(self._turnstile.later(self._clock.now()))
+
+    def _spread(self, wait: float) -> float:
+        return wait + self._ids.uniform(0.0, 1.0 + wait / 10)
 
     async def _stand(self, session: Session) -> None:
         """`session` is the one of its code from now on."""
@@ -205,6 +215,8 @@ class Session:
         self._welcome: Welcome | None = None
         self._bye: Bye | None = None
         self._hello_returned = False
+        # When the child gives up: from the last word of its opening on.
+        self._patient_until = math.inf
         self._answers: dict[int, asyncio.Future[Answer]] = {}
         self._calls: set[asyncio.Task[None]] = set()
         self._tasks: asyncio.TaskGroup | None = None
@@ -222,6 +234,11 @@ class Session:
     @property
     def peer(self) -> Peer:
         return self._stream.peer
+
+    @property
+    def gone(self) -> bool:
+        waits = self._hello_returned or self._clock.now() <= self._patient_until
+        return self._machine.ending is not None or self._stream.ended or not waits
 
     async def request(self, verb: str, body: bytes, caller: CallerInfo, timeout: float) -> Answer:
         request = self._machine.ask(verb, body, caller, timeout)
@@ -344,13 +361,17 @@ class Session:
             case Enrolling(enrol):
                 assert self._greet is not None
                 assert self._welcome is not None
-                admitted = await side.enrol(self._greet, self._welcome, enrol, self.peer)
+                self._patient_until = self._clock.now() + self._settings.timing.opening
+                async with self._link.line.turn(lambda: self.gone):
+                    admitted = await side.enrol(self._greet, self._welcome, enrol, self.peer)
                 self._link.counters.enrolled += 1
                 self._do(machine.admitted(admitted))
             case Opening(hello):
                 self._code = hello.code
-                ack = await side.hello(hello, self)
-                self._hello_returned = True
+                self._patient_until = self._clock.now() + self._settings.timing.opening
+                async with self._link.line.turn(lambda: self.gone):
+                    ack = await side.hello(hello, self)
+                    self._hello_returned = True
                 await self._link._stand(self)
                 self._stream.establish()
                 self._do(machine.established(ack, self._clock.now()))

@@ -78,6 +78,10 @@ class WebSocketWire:
     def peer(self) -> Peer:
         return self._peer
 
+    @property
+    def ended(self) -> bool:
+        return self._connection.protocol.state is not OPEN
+
     def allow(self, size: int) -> None:
         self._connection.protocol.max_message_size = size
 

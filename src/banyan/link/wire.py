@@ -118,6 +118,11 @@ class Stream:
     def peer(self) -> Peer:
         return self._wire.peer
 
+    @property
+    def ended(self) -> bool:
+        """Whether the wire is known to have ended, though not all of it was read."""
+        return self._wire.ended
+
     def establish(self) -> None:
         """The peer is known now: it may send frames of the full size, and messages that we do not know."""
         self._limits = SESSION

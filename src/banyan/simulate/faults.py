@@ -125,6 +125,10 @@ class WeatheredWire:
     def peer(self) -> Peer:
         return self._inner.peer
 
+    @property
+    def ended(self) -> bool:
+        return self._inner.ended
+
     def allow(self, size: int) -> None:
         self._inner.allow(size)
 

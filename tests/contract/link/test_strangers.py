@@ -24,6 +24,7 @@ from banyan.core.messages import (
     Welcome,
 )
 from banyan.core.ports import WireClosed
+from banyan.link.line import MOST
 from banyan.link.parent import FRAME_COST, REPORT_COST
 from tests.contract.link.sides import CALLER
 from tests.contract.link.transports import Transport
@@ -270,6 +271,33 @@ def test_a_crowd_is_told_to_come_back_at_the_pace_that_can_be_served(transport: 
             assert 4 <= len(waits) <= 6
             assert waits[-1] > waits[0]
             assert world.link.counters.refused == len(waits)
+
+    transport.run(test)
+
+
+def test_nothing_is_done_for_a_hello_whose_child_has_hung_up(transport: Transport) -> None:
+    async def test() -> None:
+        async with World(transport) as world:
+            world.parent.hang.add("hello")
+            held = [await world.stranger(code=ZoneCode(10 + n)) for n in range(MOST + 2)]
+            for talker in held:
+                await talker.say(greet())
+                assert isinstance(await talker.hear(), Welcome)
+            for n, talker in enumerate(held):
+                await talker.say(msgspec.structs.replace(HELLO, code=ZoneCode(10 + n)))
+                if n < MOST:
+                    await world.parent.until("hello")
+            while world.link.line.waiting < 2:
+                await world.pause(0.01)
+            await held[MOST].wire.close()
+            await world.pause(0.05)
+            world.parent.hang.clear()
+            await held[0].wire.close()
+            heard = await held[MOST + 1].until_closed()
+            # In time it is told; the one before it, which is dead, was not worked on.
+            assert isinstance(heard[0], HelloAck | Bye)
+            assert world.parent.said.count("hello") in (MOST, MOST + 1)
+            assert all(hello.code != ZoneCode(10 + MOST) for hello in world.parent.hellos)
 
     transport.run(test)
 

@@ -150,6 +150,16 @@ def test_a_turnstiles_queue_is_bounded() -> None:
     assert max(turnstile.enter(at(0)) or 0 for _ in range(10_000)) == 300
 
 
+def test_a_turnstile_that_follows_gives_no_place_twice_and_is_never_quicker_than_it_was_made() -> None:
+    turnstile = Turnstile(10, 5, 300, at(0))
+    turnstile.follow(2, 2, at(0))
+    assert [turnstile.enter(at(0)) for _ in range(5)] == pytest.approx([None, None, 0.5, 1.0, 1.5])
+    turnstile.follow(1000, 1000, at(0))
+    # Four are before it, and it is their turn as soon as the new rate has it.
+    assert turnstile.later(at(0)) == pytest.approx(0.4)
+    assert [turnstile.enter(at(10)) for _ in range(6)][:5] == [None] * 5
+
+
 def test_who_stays_in_line_is_served_at_the_rate() -> None:
     turnstile = Turnstile(10, 2, 300, at(0))
     assert [turnstile.pause(at(0)) for _ in range(4)] == pytest.approx([0, 0, 0.1, 0.2])

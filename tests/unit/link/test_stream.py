@@ -33,6 +33,10 @@ class Wire:
     def peer(self) -> Peer:
         return Peer(None, "192.0.2.1")
 
+    @property
+    def ended(self) -> bool:
+        return self.closed is not None
+
     def allow(self, size: int) -> None:
         self.limit = size
 

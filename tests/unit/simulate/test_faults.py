@@ -33,6 +33,10 @@ class Pipe:
         self.other: Pipe | None = None
         self.closed = False
 
+    @property
+    def ended(self) -> bool:
+        return self.closed
+
     def allow(self, size: int) -> None:
         pass
 

@@ -145,12 +145,14 @@ class Household:
 
 @dataclass
 class Wire:
-    """core.ports.ParentSession of a kid. `cuts`: what the zone said when it ended this; `answer`: to what it asks."""
+    """core.ports.ParentSession of a kid. `cuts`: what the zone said when it ended this; `answer`: to what it asks;
+    `gone`: it has hung up."""
 
     code: ZoneCode
     peer: Peer
     answer: Callable[[str, bytes], Answer] | None = None
     cuts: list[tuple[str, str, float | None]] = field(default_factory=list)
+    gone: bool = False
 
     async def request(self, verb: str, body: bytes, caller: CallerInfo, timeout: float) -> Answer:
         if self.answer is None:

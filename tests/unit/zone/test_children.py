@@ -8,17 +8,18 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from banyan.core.errors import BanyanError
+from banyan.core.errors import BanyanError, Unreachable
 from banyan.core.ids import ZoneCode
 from banyan.core.lineage import Delta, Row
 from banyan.core.messages import Ack, BeatAck
 from banyan.core.records import StoreFull
+from banyan.core.time import Mono
 from banyan.core.zone import ChildState, Health
 from banyan.zone.front import Front
 from banyan.zone.reconcile.children import CHANGE_GAP, RENEWAL_GAP
 from banyan.zone.reconcile.health import AT_ONCE
 from banyan.zone.reconcile.refusals import REFUSALS_PER_MINUTE
-from tests.unit.zone.household import ADMIN, Household, Kid, delta
+from tests.unit.zone.household import ADMIN, Household, Kid, Wire, delta
 
 DAY = 86_400.0
 
@@ -357,3 +358,26 @@ def test_a_report_that_is_being_stored_when_its_child_is_told_to_start_over_does
     # And a new process finds the same.
     house.restore(house.store.image())
     assert via(house, tree.shared) == via(house, deeper) == tree.second.code
+
+
+def test_a_hello_whose_child_hung_up_behind_the_lock_opens_nothing(house: Household) -> None:
+    """It is nobody's refusal either: no line of the journal, and nothing is stored."""
+    kid = house.kid("east")
+    kid.open()
+    epoch = house.zone.roster.live[kid.code].child.epoch
+    wire = Wire(kid.code, kid.peer())
+
+    async def behind() -> None:
+        async with house.zone.roster.lock(kid.code):
+            late = asyncio.ensure_future(house.zone.children.hello(kid.hello(), wire))
+            await house.zone.clock.sleep_until(Mono(house.zone.clock.now() + 1.0))
+            wire.gone = True
+        with pytest.raises(Unreachable) as gone:
+            await late
+        assert gone.value.code == "child-gone"
+
+    house.run(behind())
+    live = house.zone.roster.live[kid.code]
+    assert live.child.epoch == epoch
+    assert live.session is kid.wire
+    assert house.journal("session-refused") == []

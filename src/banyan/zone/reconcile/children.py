@@ -13,7 +13,7 @@ from dataclasses import replace
 import msgspec
 import structlog
 
-from banyan.core.errors import BanyanError, Refused
+from banyan.core.errors import BanyanError, Refused, Unreachable
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode, code_text, join_path
 from banyan.core.lineage import Delta
@@ -59,6 +59,9 @@ log = structlog.get_logger("banyan.children")
 
 # A child's last word in its report's `condition`.
 LEAVING = "leaving"
+
+# No refusal of ours: nobody is there any more to be refused.
+CHILD_GONE = "child-gone"
 
 # How often a child's own word may move its row, and its certificate be renewed: each is a commit. Seconds.
 CHANGE_GAP = 2.0
@@ -108,6 +111,8 @@ class Children:
         try:
             return await self._open_session(hello, session)
         except BanyanError as error:
+            if error.code == CHILD_GONE:
+                raise
             node = self._tree.get(hello.code)
             name = f"zone {hello.code:x}" if node is None else node.name
             await self._admission.note_refusal("session-refused", name, session.peer, error)
@@ -145,6 +150,9 @@ class Children:
 
         async def connect() -> tuple[Live, Grant]:
             async with self._roster.lock(hello.code):
+                if session.gone:
+                    # What stood before this in the line took as long as the child waits: it dials again.
+                    raise Unreachable(CHILD_GONE, "the child hung up before its session was opened", transient=True)
                 live = self._roster.took(await self._store.write("parent.connected", work))
                 live.session = session
                 live.until = Mono(began + life)

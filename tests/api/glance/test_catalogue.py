@@ -88,6 +88,17 @@ def test_both_dialects_of_a_change() -> None:
     run(play)
 
 
+def test_what_the_sdk_takes_for_properties_may_be_removed_and_stays() -> None:
+    async def play(c: Cloud) -> None:
+        id = await c.image(data=b"x")
+        kinds = [{"op": "remove", "path": f"/{name}"} for name in ("stores", "os_glance_failed_import")]
+        shown = (await c.patch(id, *kinds, {"op": "add", "path": "/a", "value": "b"})).json()
+        assert (shown["stores"], shown["a"]) == ("files", "b")
+        assert (await c.patch(id, {"op": "replace", "path": "/stores", "value": "x"})).status_code == 403
+
+    run(play)
+
+
 def test_formats_are_set_before_the_data_and_not_after() -> None:
     async def play(c: Cloud) -> None:
         id = await c.image(data=b"x")

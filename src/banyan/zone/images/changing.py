@@ -34,6 +34,9 @@ READ_ONLY: Final = frozenset({
 # Words of OpenStack's own that no property may be called by.
 RESERVED: Final = frozenset({"deleted", "deleted_at", "is_public", "members", "image_id", "locations"})
 RESERVED_PREFIX: Final = "os_glance"
+# What is shown among the properties and is none. The SDK takes them for properties, and asks for them to be removed
+# when somebody sets others: that changes nothing, and is no fault of who asked.
+SHOWN: Final = frozenset({"stores", "os_glance_importing_to_stores", "os_glance_failed_import"})
 
 
 class Way(StrEnum):
@@ -55,6 +58,8 @@ def changed(image: Image, change: Change) -> Image:
     """The image with the change made. Raises BadInput for a value that does not fit, Refused for a field that nobody
     sets or that can not be without a value, Conflict for a property that is not there."""
     field = change.field
+    if field in SHOWN and change.way is Way.REMOVE:
+        return image
     if field in READ_ONLY:
         raise Refused("read-only", f"Attribute '{field}' is read-only.")
     if field in RESERVED or field.startswith(RESERVED_PREFIX):

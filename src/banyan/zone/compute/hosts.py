@@ -89,7 +89,7 @@ class Hosts:
             async for host in self._all(who, filters):
                 if id in (uuid_of(host), str(number_of(host))):
                     return host
-            del self._shown[id]
+            self._shown.pop(id, None)
         if _UUID.match(id) or (id.isascii() and id.isdigit() and len(id) <= 10):
             async for host in self._all(who, {}):
                 if id in (uuid_of(host), str(number_of(host))):

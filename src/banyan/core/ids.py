@@ -47,9 +47,9 @@ def parse_code(text: str) -> int:
 
 
 def is_code(text: str) -> bool:
-    """True if `text` has the form of a code (a name may have it as well; names win)."""
+    """True if `text` is spelled as `code_text` spells codes. No zone may be named so (`check_zone_name`)."""
     lowered = text.lower()
-    return len(lowered) == 8 and all(c in _VALUE for c in lowered)
+    return len(lowered) == 8 and all(c in _ALPHABET for c in lowered)
 
 
 def check_name(text: str, what: str = "zone name") -> str:
@@ -65,6 +65,21 @@ def check_name(text: str, what: str = "zone name") -> str:
         "bad-name",
         f"a {what} is 1 to 63 lower-case letters, digits and inner hyphens, got {text[:80]!r}{hint}",
     )
+
+
+def check_zone_name(text: str) -> str:
+    """`check_name` for a name that a zone is given now: one that reads as a code could be taken for another zone.
+
+    Raises BadInput("bad-name"). Zones of earlier versions may have such a name and keep it until they are renamed.
+    """
+    if is_code(check_name(text)):
+        raise BadInput(
+            "bad-name",
+            f"{text!r} reads as the code of a zone (eight letters and digits, none of them i, l, o or u), and would be "
+            f"taken for one; give another name, such as {text[:4]}-{text[4:]}. A zone that has it already is renamed "
+            "by `banyan zone rename` at its parent, or without a parent by starting it with another --name",
+        )
+    return text
 
 
 def check_label(key: str, value: str) -> tuple[str, str]:

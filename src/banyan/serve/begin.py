@@ -12,6 +12,7 @@ from pathlib import Path
 
 from banyan.api.listen import public_socket
 from banyan.core.errors import BadInput, Conflict
+from banyan.core.ids import check_zone_name
 from banyan.core.ports import Clock, Ids
 from banyan.drivers.registry import Drivers, Registry
 from banyan.link.sockets import Proxy
@@ -19,6 +20,7 @@ from banyan.serve.config import Settings, credentials_folder
 from banyan.store.keys import seal_from_file
 from banyan.store.location import parse_location
 from banyan.store.lock import holder
+from banyan.store.open import DATABASE_NAME
 from banyan.trust import tokens
 
 
@@ -26,6 +28,8 @@ def check_start(settings: Settings, join_code: str | None, clock: Clock, ids: Id
     """Raises what `serve`, or without `listens` `join`, would be refused for: BadInput, Conflict, Unreachable, or
     Broken("seal-key-missing")."""
     racks = settings.for_zone().racks
+    if not settings.store.url and not (settings.folder / DATABASE_NAME).exists():
+        check_zone_name(settings.zone.name)
     if join_code is None:
         settings.for_parent()
     else:

@@ -17,8 +17,8 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
-from banyan.core.errors import Conflict, NotFound
-from banyan.core.ids import ZoneCode, code_text, is_code, join_path, parse_code
+from banyan.core.errors import BadInput, Conflict, NotFound
+from banyan.core.ids import ZoneCode, code_text, join_path, parse_code
 from banyan.core.zone import Admin, ChildState, Health
 
 K = TypeVar("K")
@@ -239,37 +239,46 @@ class Tree:
     def resolve(self, text: str) -> ZoneCode:
         """The zone that a person means: "" for this one, a whole path, an unambiguous last part, a code.
 
-        A whole path, as every list shows it, means that zone and no other. Else what can be read from here downwards,
-        with the end of our own path in front or without, goes before what ends so further down. Raises
-        NotFound("no-zone"), or Conflict("ambiguous-zone") naming candidates: a last part that we share with a zone
-        below is never taken for us, which would give a command, or a token, the whole tree.
+        A code means the zone that has it, and a whole path, as every list shows it, that zone and no other. Else what
+        can be read from here downwards, with the end of our own path in front or without, goes before what ends so
+        further down. A zone that is named as another's code (an earlier version let it) never stands for that one.
+
+        Raises NotFound("no-zone"), or Conflict("ambiguous-zone") naming candidates: a last part that we share with a
+        zone below is never taken for us, which would give a command, or a token, the whole tree.
         """
         wanted = text.strip().strip("/")
         if wanted in ("", "."):
             return self.root
         parts = tuple(wanted.split("/"))
         own = tuple(self.path.split("/"))
+        coded = self._coded(wanted)
         whole = self._walk(parts[len(own) :]) if parts[: len(own)] == own else None
-        if whole is not None:
+        if whole is not None and coded is None:
             return whole
         starts = [n for n in range(min(len(own), len(parts)) + 1) if own[len(own) - n :] == parts[:n]]
         read = (self._walk(parts[n:]) for n in starts)
         candidates = {code for code in read if code is not None}
         if not candidates or self.root in candidates:
             candidates |= {c for c in self._names.get(parts[-1], ()) if self._ends_with(c, parts)}
+        if coded is not None:
+            candidates.add(coded)
         if len(candidates) == 1:
             return candidates.pop()
         if candidates:
             names = tuple(sorted(self.path_of(c) for c in candidates))
             shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
             raise Conflict("ambiguous-zone", f"{text!r} may mean {shown}; give more of the path")
-        if is_code(wanted):
-            code = ZoneCode(parse_code(wanted))
-            if code == self.root or code in self._nodes:
-                return code
         near = sorted(n for n in self._names if fnmatchcase(n, f"*{parts[-1][:20]}*") or n.startswith(parts[-1][:3]))
         hint = f"; did you mean {', '.join(near[:NAMED])}?" if near else "; `banyan zone list` shows all"
         raise NotFound("no-zone", f"there is no zone {text[:200]!r} at or below {self.path}{hint}")
+
+    def _coded(self, text: str) -> ZoneCode | None:
+        """The zone here whose code this is, letters that look alike forgiven."""
+        try:
+            code = ZoneCode(parse_code(text))
+        except BadInput:
+            return None
+        return code if code == self.root or code in self._nodes else None
 
     def _walk(self, names: tuple[str, ...]) -> ZoneCode | None:
         code = self.root

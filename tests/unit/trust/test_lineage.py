@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from banyan.core.errors import BanyanError
-from banyan.core.ids import ZoneCode
+from banyan.core.ids import ZoneCode, code_text
 from banyan.core.lineage import Entry, RackEntry, Row
 from banyan.core.time import Wall
 from banyan.core.zone import Child
@@ -112,6 +112,17 @@ def test_a_tree_is_taken_in_any_order() -> None:
 def test_the_same_again_is_taken_without_another_look_at_signatures(top: Top) -> None:
     again = row(LAB, EAST, health="lost")
     assert top.takes(EAST, again) == (again,)
+
+
+def test_a_zone_that_is_named_as_a_code_is_refused_and_one_that_was_here_before_stays(top: Top) -> None:
+    taken = code_text(WEST)
+    assert top.refuses(EAST, row(LAB, EAST, name=taken)) == "bad-name"
+    assert top.refuses(EAST, row(ROOF, EAST, name=taken)) == "bad-name"
+    top.rows[LAB] = msgspec.structs.replace(top.rows[LAB], name=taken)
+    top.takes(EAST, row(LAB, EAST, name=taken, health="lost"))
+    top.takes(EAST, row(LAB, EAST))
+    # What a direct child calls itself is not what it is called here.
+    top.takes(EAST, own(EAST, name=taken))
 
 
 def test_an_entry_that_the_zone_did_not_sign(top: Top) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from banyan.core.errors import BadInput
 from banyan.core.ids import ZoneCode
 from banyan.core.records import Self, Unit
 from banyan.core.time import BUILD_DATE, TimeBasis, Wall
-from banyan.zone.own import Adopted
+from banyan.simulate.ids import SeededIds
+from banyan.store.inline import InlineStore
+from banyan.zone.own import Adopted, open_own
 from tests.unit.zone.household import ADMIN, Household
 
 LATER = Wall(BUILD_DATE + 86_400.0)
@@ -95,3 +99,30 @@ def test_what_was_not_stored_does_not_count(house: Household) -> None:
     house.run(cut_short())
     assert own.row == stored(house)
     assert own.row.time in (before.time, TimeBasis(9.0, LATER))
+
+
+def test_a_zone_that_is_called_as_a_code_looks_is_not_made_and_one_that_was_is_called_otherwise(
+    house: Household,
+) -> None:
+    own = house.zone.own
+
+    def earlier(unit: Unit) -> None:
+        unit.self_.put(replace(own.row, name="h4kmsy1t"))
+
+    def opened(name: str) -> str:
+        return house.run(open_own(house.store, house.clock, house.ids, name, {})).name
+
+    async def pause(instant: str) -> None:
+        pass
+
+    empty = InlineStore(SeededIds(1, "new"), pause)
+    with pytest.raises(BadInput, match="another --name"):
+        house.run(open_own(empty, house.clock, house.ids, "h4kmsy1t", {}))
+    house.run(house.store.write("earlier", earlier))
+    assert opened("h4kmsy1t") == "h4kmsy1t"
+    with pytest.raises(BadInput, match="reads as the code"):
+        opened("h4kmsy2t")
+    assert opened("lab") == "lab"
+    assert stored(house).name == "lab"
+    with pytest.raises(BadInput, match="belongs to zone 'lab'"):
+        opened("attic")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -220,3 +222,35 @@ def test_a_chain_with_a_hole_or_a_loop_ends() -> None:
     made.put(node(NORTH, LAB, NORTH, "north"))
     assert made.path_of(LAB).count("/") == 2
     assert made.depth(LAB) == 2
+
+
+def impostor(deep: bool) -> Tree:
+    """As `tree`, with a zone that is called as the code of EAST: a sibling of it, or far below another."""
+    made = tree()
+    made.put(node(SAME, LAB if deep else TOP, NORTH if deep else SAME, code_text(EAST)))
+    return made
+
+
+@pytest.mark.parametrize("deep", [True, False])
+@pytest.mark.parametrize("spelled", [str, str.upper, lambda code: f"{code[:4]}-{code[4:]}"])
+def test_a_zone_named_as_the_code_of_another_never_stands_for_it(deep: bool, spelled: Callable[[str], str]) -> None:
+    made, text = impostor(deep), spelled(code_text(EAST))
+    if text != code_text(EAST):
+        # No name is spelled so, a code is.
+        assert made.resolve(text) == EAST
+        return
+    with pytest.raises(Conflict) as refused:
+        made.resolve(text)
+    assert refused.value.code == "ambiguous-zone"
+    assert made.path_of(SAME) in refused.value.text
+    assert "top/east" in refused.value.text
+    assert made.resolve(made.path_of(SAME)) == SAME
+    assert made.resolve("top/east") == EAST
+
+
+def test_our_own_code_is_ours_whatever_is_called_so_below() -> None:
+    made = tree()
+    made.put(node(SAME, NORTH, NORTH, code_text(TOP)))
+    with pytest.raises(Conflict, match="may mean"):
+        made.resolve(code_text(TOP))
+    assert made.resolve(".") == TOP

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from banyan.core.errors import BadInput, Conflict, Refused
 from banyan.core.identity import Caller, Role
-from banyan.core.ids import ZoneCode, check_name
+from banyan.core.ids import ZoneCode, check_zone_name
 from banyan.core.time import Wall, iso
 from banyan.core.zone import ADMINISTRATION, ENROLMENT, Admin, AdminEvent, Child, EnrolEvent, Health
 from banyan.zone.own import Own
@@ -143,7 +143,7 @@ class ZoneWords:
         await self._roster.change(child.code, "parent.retired", new, line)
 
     async def _rename(self, caller: Caller, child: Child, name: str) -> None:
-        check_name(name)
+        check_zone_name(name)
         if name == child.name:
             return
         line = self._own.event("child-renamed", child.name, f"is {name} from now on", caller, name=name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from banyan.api.nova.servers import RETRY_HEADER
 from banyan.core.errors import Conflict, Unreachable
 from banyan.core.order import NetworkWish
 from banyan.zone.compute.sources import NetworkPlan
+from banyan.zone.networks.serving import ServerNetworks
 from tests.api.neutron.cloud import NOVA, Cloud, run
 from tests.api.neutron.test_ports import addresses
 from tests.api.neutron.test_routers import routed
@@ -353,5 +355,35 @@ def test_an_order_whose_zone_died_has_its_interfaces_when_it_is_asked_again(wher
             assert await shown_addresses(cloud, id) == [("10.0.0.2", "fixed")]
         (port,) = await ports_of(cloud, id)
         assert port["security_groups"] == [web] and await cloud.used(subnet) == 1
+
+    run(play)
+
+
+class FewMacs:
+    """Ids whose three bytes of chance are few: as in a network that has most MACs given out."""
+
+    def __init__(self, ids: Any, many: int) -> None:
+        self._ids, self._many = ids, many
+
+    def token(self, size: int) -> bytes:
+        raw: bytes = self._ids.token(size)
+        return raw if size != 3 else bytes((0, 0, raw[0] % self._many))
+
+
+def test_many_ports_have_macs_of_their_own_where_most_are_given_out() -> None:
+    async def play(cloud: Cloud) -> None:
+        network, _ = await cloud.net()
+        who = cloud.gate.known["member"]
+        desk = replace(cloud.network.desk, ids=FewMacs(cloud.network.desk.ids, 64))
+        serving = ServerNetworks(desk)
+        for begin in range(3):
+            servers = [f"{begin * 20 + n:08x}-0000-8000-8000-000000000000" for n in range(20)]
+            await serving.allocate(who, NetworkPlan((NetworkWish(network, "n"),), ("default",)), servers)
+        found = {one["mac_address"] for one in (await cloud.ok("GET", "/ports"))["ports"]}
+        assert len(found) == 60
+        with pytest.raises(Conflict, match="mac"):
+            await serving.allocate(
+                who, _plan(network), [f"{n:08x}-0000-8000-8000-000000000000" for n in range(99, 109)]
+            )
 
     run(play)

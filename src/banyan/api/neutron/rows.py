@@ -62,7 +62,7 @@ _PATHS = {
     Kind.GROUP: "/v2.0/security-groups",
 }
 # not-offered: RBAC policies: a network or subnet pool is its project's, or shared with all
-# not-offered: address scopes and groups, segments, trunks, metering, QoS, port forwarding, DVR and HA routers (404, or refused)
+# not-offered: address scopes and groups, segments, trunks, metering, QoS, port forwarding, DVR and HA routers
 # not-offered: agents and what schedules to them: the list is empty, no daemon of a network's reports here
 # not-offered: ports by a part of an address (`ip_address_substr`), and an automatic topology for who has no network
 _N, _S, _P, _R, _F, _G = networks, subnets, ports, routers, floating_ips, groups

@@ -46,7 +46,7 @@ from banyan.zone.networks.groups import check_groups, ensure_default
 
 MAX_ADDRESSES, MAX_PAIRS, MAX_OPTIONS = 32, 10, 32
 # Draws of a MAC before a network is said to be full of them.
-_DRAWS = 16
+_DRAWS = 32
 # Owners whose ports are made and deleted with what they belong to.
 _SERVICE = (ROUTER_INTERFACE, ROUTER_GATEWAY, FLOATING)
 _ROUTED = (ROUTER_INTERFACE, ROUTER_GATEWAY)
@@ -170,15 +170,7 @@ def make(desk: Desk, unit: Unit, network: Network, port: Port, addresses: Sequen
     """A port with its MAC and addresses; its other fields are as they are to be. Raises Conflict, BadInput."""
     rows = unit.networks
     desk.take(rows, port.project, Kind.PORT)
-    drawn = not port.mac
-    for _ in range(_DRAWS):
-        mac = arithmetic.random_mac(desk.ids.token(3)) if drawn else port.mac
-        if rows.ports.find({"network": network.id, "mac": mac}) is None:
-            break
-        if not drawn:
-            raise _mac_in_use(network, mac)
-    else:
-        raise Conflict("no-mac", f"Unable to generate unique mac on network {network.id}.")
+    mac = port.mac or _draw_macs(desk, rows, network, 1)[0]
     port = replace(port, mac=mac)
     port = replace(port, addresses=addressing.assign(rows, network, Plug(port.id, mac, port.owner), addresses))
     port = replace(port, status=status_of(port))
@@ -193,18 +185,30 @@ def make_many(desk: Desk, unit: Unit, network: Network, ports: Sequence[Port]) -
     if not ports:
         return []
     desk.take(rows, ports[0].project, Kind.PORT, len(ports))
+    macs = _draw_macs(desk, rows, network, len(ports))
+    made = [replace(port, mac=mac) for port, mac in zip(ports, macs, strict=True)]
+    given = addressing.assign_many(rows, network, [Plug(port.id, port.mac, port.owner) for port in made])
+    made = [replace(port, addresses=mine) for port, mine in zip(made, given, strict=True)]
+    made = [replace(port, status=status_of(port)) for port in made]
+    if taken := rows.add_ports(made):
+        raise _mac_in_use(network, taken[0])
+    return made
+
+
+def _draw_macs(desk: Desk, rows: NetworkRows, network: Network, count: int) -> list[str]:
+    """So many that nobody has in the network. Only those that are taken are drawn again: of a thousand, in a network of
+    many, some always are."""
+    found: dict[str, None] = {}
     for _ in range(_DRAWS):
-        macs: dict[str, None] = {}
-        while len(macs) < len(ports):
-            macs[arithmetic.random_mac(desk.ids.token(3))] = None
-        made = [replace(port, mac=mac) for port, mac in zip(ports, macs, strict=True)]
-        plugs = [Plug(port.id, port.mac, port.owner) for port in made]
-        if not rows.macs_taken(network.id, list(macs)):
-            given = addressing.assign_many(rows, network, plugs)
-            made = [replace(port, addresses=mine) for port, mine in zip(made, given, strict=True)]
-            made = [replace(port, status=status_of(port)) for port in made]
-            if not rows.add_ports(made):
-                return made
+        drawn: dict[str, None] = {}
+        # As often as not one of these was drawn before; bounded, since there may be none left.
+        for _ in range(2 * (count - len(found))):
+            drawn[arithmetic.random_mac(desk.ids.token(3))] = None
+        fresh = [mac for mac in drawn if mac not in found][: count - len(found)]
+        taken = set(rows.macs_taken(network.id, fresh))
+        found.update(dict.fromkeys(mac for mac in fresh if mac not in taken))
+        if len(found) == count:
+            return list(found)
     raise Conflict("no-mac", f"Unable to generate unique mac on network {network.id}.")
 
 

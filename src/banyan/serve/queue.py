@@ -11,6 +11,8 @@ import ssl
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 
+import structlog
+
 from banyan.api.app import Api
 from banyan.api.listen import QUEUE_SOCKET, local_socket, public_socket, split_address
 from banyan.api.queue.frames import Beat
@@ -21,6 +23,8 @@ from banyan.serve.api_certificate import api_material
 from banyan.serve.assemble import Assembled
 from banyan.serve.config import QueueTable, Settings
 from banyan.zone.identity.gate import Gate
+
+log = structlog.get_logger("banyan.queue")
 
 # gap: certificates of API processes on other machines are the operator's to make and to renew; the zone makes none
 # Revoked tokens that a process is told of, the newest; older ones are refused by the zone alone.
@@ -120,6 +124,7 @@ class Named(asyncio.Protocol):
         if self._good:
             self._wire.connection_made(transport)
         else:
+            log.warning("queue certificate has none of the names", names=", ".join(self._names)[:300])
             transport.close()
 
     def data_received(self, data: bytes) -> None:

@@ -242,3 +242,19 @@ def test_a_process_that_dies_leaves_its_work_to_be_done_and_no_place_taken() -> 
             assert not built.words.watchers
 
     asyncio.run(run())
+
+
+def test_an_answer_that_was_lost_names_the_request_as_the_zone_does() -> None:
+    async def run() -> None:
+        async with house() as built, built.client(bearer="viewer-all") as http:
+            built.surface.pause = asyncio.Event()
+            asked = asyncio.ensure_future(http.get("/v1/zones"))
+            await until(lambda: bool(built.surface.proved))
+            await built.kill_zone()
+            answer = await asked
+            assert answer.json()["error"]["request"] == answer.headers["X-Banyan-Request-Id"]
+            assert built.surface.proved[-1][2] == answer.headers["X-Banyan-Request-Id"]
+            built.surface.pause.set()
+            await until(lambda: not built.sessions.tasks)
+
+    asyncio.run(run())

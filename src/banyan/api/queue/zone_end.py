@@ -280,6 +280,8 @@ class _Asked:
     async def _send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._head = message["status"], list(message["headers"])
+            # With the body if that comes in this turn of the loop; a stream's head does not wait for its first line.
+            asyncio.get_running_loop().call_soon(self._head_alone)
             return
         body: bytes = message.get("body", b"")
         more: bool = message.get("more_body", False)
@@ -292,6 +294,10 @@ class _Asked:
             if not body:
                 self._whole = not more
                 return
+
+    def _head_alone(self) -> None:
+        if not self._sent and not self.flow.ended:
+            self._say(b"", True)
 
     def _say(self, body: bytes, more: bool) -> None:
         n = self._frame.n

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from banyan.api.listen import public_socket
@@ -85,6 +86,27 @@ def addresses(settings: Settings) -> Sequence[tuple[str, str, bool]]:
     )
 
 
+def same_port(settings: Settings) -> BadInput | None:
+    """What is wrong when each of our addresses is free, and not both: one port serves one of them."""
+    with ExitStack() as held:
+        for what, address, encrypted in addresses(settings):
+            try:
+                held.callback(public_socket(address, encrypted=encrypted).close)
+            except Conflict:
+                held.close()
+                try:
+                    public_socket(address, encrypted=encrypted).close()
+                except Conflict:
+                    return None
+                # not-offered: one port that serves both the API and the link: each listens on a port of its own
+                return BadInput(
+                    "same-address",
+                    f"api.listen (--listen-api {settings.api.listen}) and link.listen (--listen-link "
+                    f"{settings.link.listen}) need one port for both; give {what} another",
+                )
+    return None
+
+
 def _check_addresses(settings: Settings) -> None:
     for _, address, encrypted in addresses(settings):
         try:
@@ -93,3 +115,6 @@ def _check_addresses(settings: Settings) -> None:
             if holder(settings.folder) is None:
                 raise
             # Another process serves this very folder: that is what there is to say, and opening the store says it.
+    wrong = same_port(settings)
+    if wrong is not None:
+        raise wrong

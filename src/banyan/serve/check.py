@@ -14,6 +14,7 @@ import resource
 import shutil
 import stat
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from banyan.api.listen import public_socket, split_address
@@ -26,7 +27,7 @@ from banyan.drivers.registry import Drivers, Registry
 from banyan.link import codec
 from banyan.link.sockets import Proxy
 from banyan.link.websocket_wire import WebSocketDialer
-from banyan.serve.begin import addresses
+from banyan.serve.begin import addresses, same_port
 from banyan.serve.clock import SystemClock, SystemIds
 from banyan.serve.config import Settings
 from banyan.store.glance import Parents, parents
@@ -125,6 +126,11 @@ def open_files() -> Finding:
 def listening(settings: Settings) -> Iterable[Finding]:
     """Whether our own addresses can be listened on now, or are by the zone of this very folder."""
     running = holder(settings.folder)
+    wrong = None
+    with suppress(BanyanError):  # of an address that is wrong by itself, the loop below says so
+        wrong = same_port(settings)
+    if wrong is not None:
+        yield Finding("addresses", False, wrong.text, "change api.listen or link.listen")
     for what, address, encrypted in addresses(settings):
         try:
             public_socket(address, encrypted=encrypted).close()

@@ -22,7 +22,7 @@ from banyan.core.journal import Event
 from banyan.core.lineage import Entry, Row, UseRow
 from banyan.core.ports import Clock, ParentSession, Store
 from banyan.core.records import Unit
-from banyan.core.time import Mono, Terms, Wall
+from banyan.core.time import BUILD_DATE, Mono, Terms, Wall
 from banyan.core.zone import Admin, Child, ChildState, Condition, Health
 from banyan.trust.lineage import vouch
 from banyan.zone.firm import firm
@@ -296,7 +296,8 @@ class Roster:
         node, before = node_of_row(row, live.child.code), self._tree.get(row.code)
         if node.health in HEARD or before is None:
             return node
-        return replace(node, below=live.below / 1000 if before.health in HEARD and live.below > 0 else before.below)
+        below = heard_below(live, self._own.wall())
+        return replace(node, below=below / 1000 if before.health in HEARD and below > 0 else before.below)
 
     def keep_refused(self, carrier: ZoneCode, codes: Iterable[ZoneCode]) -> None:
         """Notes zones that this child reported and that may not be there: somebody else's, so far."""
@@ -358,7 +359,9 @@ class Roster:
     def heard(self) -> int:
         """What we say in our reports: all zones below us that we report as alive were heard then, or later.
 
-        Milliseconds of corrected time; 0 if there is none, -1 if a child has some below it and does not say so.
+        Milliseconds of corrected time; 0 if there is none, -1 if a child has some below it and does not say so. What a
+        child says that can not be so (`heard_below`) is not passed on: its zones are then of no known instant here, and
+        nobody else's become older by it.
         """
         wall, now = self._own.wall(), self._clock.now()
         if self._oldest is not None and now < self._oldest[0] + 1.0:
@@ -377,8 +380,8 @@ class Roster:
             known = [round(at * 1000)]
             if live.below < 0 and self._tree.carries(live.child.code):
                 return -1
-            if live.below > 0:
-                known.append(live.below)
+            if (below := heard_below(live, wall)) > 0:
+                known.append(below)
             oldest = min(known) if not oldest else min(oldest, *known)
         return oldest
 
@@ -407,6 +410,12 @@ class Roster:
         if rows:
             await self._store.write("parent.digests", work)
         return len(waiting) > len(chosen)
+
+
+def heard_below(live: Live, now: Wall) -> int:
+    """`live.below` where it can be so, else -1: through a child nothing was heard before it joined, nor after now."""
+    joined = live.child.joined_at or BUILD_DATE
+    return live.below if live.below <= 0 or joined <= live.below / 1000 <= now else -1
 
 
 def _loader(after: ZoneCode | None) -> Callable[[Unit], list[_Loaded]]:

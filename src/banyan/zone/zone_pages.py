@@ -17,7 +17,7 @@ import msgspec
 from banyan.core.ids import ZoneCode
 from banyan.core.time import Wall
 from banyan.zone import present, zone_list
-from banyan.zone.roster import HEARD
+from banyan.zone.roster import HEARD, heard_below
 from banyan.zone.tree import Node
 from banyan.zone.views import PageView, ZoneView
 from banyan.zone.zone import Zone
@@ -137,7 +137,7 @@ class ZonePages:
         # Of what lies below a zone that fell silent nothing newer is known than when it did.
         silent = (above for above in zone.tree.chain(node.parent) if above.health not in HEARD)
         since = [above.below or 0.0 for above in silent if above.code != node.via]
-        return max(node.as_of or 0.0, min(since, default=through.below / 1000)) or None
+        return max(node.as_of or 0.0, min(since, default=heard_below(through, zone.own.wall()) / 1000)) or None
 
 
 def _place(row: Row) -> zone_list.Key:

@@ -12,6 +12,7 @@ import pytest
 
 from banyan.core.errors import Broken
 from banyan.core.image_ports import Reading
+from banyan.core.records import StoreFull, StoreUnknown
 from banyan.zone.images.refusals import OverSize
 from tests.api.glance.cloud import SETTINGS, Cloud, run, until
 
@@ -121,6 +122,68 @@ def test_an_image_that_is_deleted_while_it_is_sent() -> None:
         assert answer.status_code == 410 and c.kept() == []
 
     run(play)
+
+
+@pytest.mark.parametrize("how", ["unknown", "cancelled"])
+def test_a_commit_whose_answer_is_not_heard_loses_no_data(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row says that the file is its data: then it is there."""
+
+    async def play(c: Cloud) -> None:
+        id, write = await c.image(), c.store.write
+        inside, go_on = asyncio.Event(), asyncio.Event()
+
+        async def unheard(name: str, work: object) -> object:
+            done = await write(name, work)  # type: ignore[arg-type]
+            if name == "image.received":
+                inside.set()
+                await go_on.wait()
+                if how == "unknown":
+                    raise StoreUnknown("store-unknown", "no answer came")
+            return done
+
+        monkeypatch.setattr(c.store, "write", unheard)
+        sending = asyncio.ensure_future(c.images.data.upload(c.gate.known["member"], id, _one(b"x"), None))
+        await inside.wait()
+        if how == "cancelled":
+            sending.cancel()
+        go_on.set()
+        with pytest.raises((StoreUnknown, asyncio.CancelledError)):
+            await sending
+        assert await c.status(id) == "active"
+        await c.images.data.sweep()
+        assert (await c.ask("GET", f"/v2/images/{id}/file")).content == b"x"
+
+    run(play)
+
+
+def test_an_upload_that_can_not_be_undone_at_once_is_undone_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(c: Cloud) -> None:
+        id, sent, write = await c.image(), await c.image(), c.store.write
+
+        async def full(name: str, work: object) -> object:
+            if name == "image.failed":
+                raise StoreFull("store-full", "no room")
+            return await write(name, work)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(c.store, "write", full)
+        with pytest.raises(ConnectionError):
+            await c.images.data.upload(c.gate.known["member"], id, _broken(), None)
+        assert await c.status(id) == "saving"
+
+        async def pieces() -> AsyncIterator[bytes]:
+            yield b"x"
+            # What is being sent now is not taken for left.
+            assert await c.images.data.recover() == 1
+            assert (await c.status(id), await c.status(sent)) == ("queued", "saving")
+
+        await c.ok("PUT", f"/v2/images/{sent}/file", content=pieces())
+        assert await c.images.data.recover() == 0
+
+    run(play)
+
+
+async def _one(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 def test_nothing_is_larger_than_it_may_be() -> None:

@@ -56,6 +56,8 @@ class Desk:
     ids: Ids
     files: ImageFiles
     settings: ImageSettings = field(default_factory=ImageSettings)
+    # Attempts of this process that have not come to their end.
+    live: set[str] = field(default_factory=set)
 
     def now(self) -> Wall:
         return self.own.wall()
@@ -69,7 +71,10 @@ class Desk:
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def new_attempt(self) -> str:
-        return self.ids.token(8).hex()
+        """It is live until somebody takes it out of `live`."""
+        mark = self.ids.token(8).hex()
+        self.live.add(mark)
+        return mark
 
     async def read(self, work: Callable[[ImageRows], T]) -> T:
         return await self.store.read(lambda unit: work(unit.images))

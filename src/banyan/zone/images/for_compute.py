@@ -60,6 +60,7 @@ class ForCompute:
         # Set when there may be an image that waits for a server.
         self.reserved = asyncio.Event()
 
+    # gap: zones below do not pull images' data from those above yet; an order says where it is, and its SHA-512
     async def find(self, who: Principal, id: str) -> BootImage:
         image = await self._get(who, id)
         return BootImage(

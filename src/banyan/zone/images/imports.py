@@ -191,7 +191,11 @@ class Imports:
             task = self._add(unit, who, image, WEB_DOWNLOAD, place.shown, TaskState.PENDING)
             return Attempt(held, mark, self._desk.room(unit.images, image.owner)), task
 
-        return await self._desk.change("image.begun", work)
+        try:
+            return await self._desk.change("image.begun", work)
+        except BaseException:
+            self._desk.live.discard(mark)
+            raise
 
     def _fit(self, unit: Unit, who: Principal, id: str) -> Image:
         image = access.own(unit.images, who, "image:import_image", id)
@@ -235,6 +239,7 @@ class Imports:
         await firm(self._ended(attempt, task, why))
 
     async def _ended(self, attempt: Attempt, task: ImageTask, why: str) -> None:
+        self._desk.live.discard(attempt.id)
         try:
             if why:
                 await self._data.failed(attempt, import_failed=True)

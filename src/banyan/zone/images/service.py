@@ -57,6 +57,7 @@ class ImageService:
                 waiting = await self.for_compute.settle()
                 if clock.now() - swept >= SWEEP:
                     swept = clock.now()
+                    await self.data.recover()
                     await self.data.sweep()
             except BanyanError as error:
                 waiting = 1

@@ -121,7 +121,7 @@ _IDENTITY: tuple[tuple[tuple[Rule, ...], str], ...] = (
         create_domain_role update_domain_role delete_domain_role
         create_system_grant revoke_system_grant
         create_region update_region delete_region create_service update_service delete_service
-        create_endpoint update_endpoint delete_endpoint"""),
+        create_endpoint update_endpoint delete_endpoint verify_signature"""),
     ((ADMIN, SYSTEM_READER), """
         list_system_grants check_system_grant get_implied_role list_implied_roles list_role_inference_rules
         get_domain_role list_domain_roles get_service list_services get_endpoint list_endpoints"""),

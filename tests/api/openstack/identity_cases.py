@@ -5,11 +5,17 @@ A row without a case is a failing test, and so is a case without a row.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from banyan.api.keystone.rows import ROWS
 from banyan.core.permissions import Target
+
+# tests/api/openstack/lab.py Clock, at its start.
+LAB_HOUR = "2026-11-30T00:53:20Z"
 
 
 @dataclass(frozen=True)
@@ -33,12 +39,22 @@ class Case:
         return Target(ids.get(self.domain, ""), ids.get(self.project, ""), ids.get(self.user, ""))
 
 
+def _hmac(text: bytes) -> str:
+    return base64.b64encode(hmac.new(b"s", text, hashlib.sha1).digest()).decode()
+
+
 _U, _G, _P, _D = "/users/{red-user}", "/groups/{red-group}", "/projects/{red-project}", "/domains/{red}"
 _RED_USER = {"domain": "red", "user": "red-user"}
 _RED_PROJECT = {"domain": "red", "project": "red-project"}
 _RED: dict[str, str] = {"domain": "red"}
 _SUBJECT = {"X-Subject-Token": "{token of red-user}"}
 _EC2 = ("POST", f"{_U}/credentials/OS-EC2", {"tenant_id": "{red-project}"})
+# A key whose secret is known, and what it signs at the lab's hour.
+_BLOB = '{"access": "k", "secret": "s"}'
+_SIGNER = ("POST", "/credentials", {"credential": {
+    "type": "ec2", "blob": _BLOB, "user_id": "{red-user}", "project_id": "{red-project}"}})
+_PARAMS = {"SignatureVersion": "2", "Timestamp": LAB_HOUR}
+_SIGNED = f"GET\nh\n/\nSignatureVersion=2&Timestamp={LAB_HOUR.replace(':', '%3A')}".encode()
 _CREDENTIAL = ("POST", "/credentials", {"credential": {"type": "x", "blob": "b", "user_id": "{red-user}"}})
 _SERVICE = ("POST", "/services", {"service": {"type": "t", "name": "n"}})
 _REGION = ("POST", "/regions", {"region": {"id": "r9"}})
@@ -126,6 +142,10 @@ CASES: dict[str, Case] = {
     "PATCH /v3/credentials/{credential_id}": Case(
         "/credentials/{made}", user="red-user", before=_CREDENTIAL, body={"credential": {"blob": "c"}}),
     "DELETE /v3/credentials/{credential_id}": Case("/credentials/{made}", user="red-user", before=_CREDENTIAL),
+    "POST /v3/ec2tokens": Case("/ec2tokens", before=_SIGNER, body={"credentials": {
+        "access": "k", "signature": _hmac(_SIGNED), "host": "h", "params": _PARAMS}}),
+    "POST /v3/s3tokens": Case("/s3tokens", before=_SIGNER, body={"credentials": {
+        "access": "k", "signature": _hmac(b"a"), "token": "YQ=="}}),
     "GET /v3/users/{user_id}/credentials/OS-EC2": Case(f"{_U}/credentials/OS-EC2", user="red-user"),
     "POST /v3/users/{user_id}/credentials/OS-EC2": Case(
         f"{_U}/credentials/OS-EC2", user="red-user", body={"tenant_id": "{red-project}"}),

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from banyan.api.keystone import render
-from banyan.api.keystone.bodies import Password
+from banyan.api.keystone.bodies import Ec2Signature, Password, S3Signature
 from banyan.api.keystone.catalogue import catalogue
 from banyan.api.openstack.call import Answer, Call, Reply
 from banyan.api.openstack.faults import Unsupported
@@ -16,7 +16,7 @@ from banyan.core.errors import BadInput
 from banyan.core.principal import ScopeKind
 from banyan.core.secret import Secret
 from banyan.zone.identity.desk import Listed
-from banyan.zone.identity.logins import Login, Ref, Scope
+from banyan.zone.identity.logins import Issued, Login, Ref, Scope
 
 Short = Annotated[str, Meta(max_length=255)]
 
@@ -84,7 +84,35 @@ class AuthBody(Struct, frozen=True):
 
 async def log_in(call: Call, body: AuthBody) -> Answer:
     """Log in, and get a token."""
-    issued = await call.identity.logins.log_in(login_of(body.auth), call.address)
+    return await _issued(call, await call.identity.logins.log_in(login_of(body.auth), call.address))
+
+
+async def by_ec2_signature(call: Call, body: Ec2Signature) -> Answer:
+    """A token for who signed a request with an EC2 key; asked by the service that got the request."""
+    one = body.older if body.credentials is UNSET else body.credentials
+    if one is UNSET:
+        raise BadInput("bad-body", "the body needs credentials, with access, signature, host, verb, path and params")
+    issued = await call.identity.signatures.ec2(
+        call.principal,
+        one.access,
+        one.signature,
+        verb=one.verb,
+        host=one.host,
+        path=one.path,
+        params=one.params,
+        headers=one.headers,
+        body_hash=one.body_hash,
+    )
+    return await _issued(call, issued)
+
+
+async def by_s3_signature(call: Call, body: S3Signature) -> Answer:
+    """The same for S3, whose receiver tells the string that was signed, and looks at its date itself."""
+    one = body.credentials
+    return await _issued(call, await call.identity.signatures.s3(call.principal, one.access, one.signature, one.token))
+
+
+async def _issued(call: Call, issued: Issued) -> Reply:
     rows = None if call.flag("nocatalog") else await catalogue(call, issued.claims)
     shown = render.token(issued.claims, issued.standing, rows)
     return Reply(shown, headers={"X-Subject-Token": issued.token.reveal().decode(), "Vary": "X-Auth-Token"})

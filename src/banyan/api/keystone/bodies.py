@@ -229,6 +229,38 @@ class Ec2Create(Struct, frozen=True):
     tenant_id: Id
 
 
+Signed = Annotated[str, Meta(max_length=4_096)]
+SignedMap = Annotated[dict[str, Signed], Meta(max_length=256)]
+
+
+class Ec2Signed(Struct, frozen=True):
+    """A request as its receiver tells it."""
+
+    access: Text
+    signature: Text
+    host: Text = ""
+    verb: Text = "GET"
+    path: Signed = "/"
+    params: SignedMap = {}
+    headers: SignedMap = {}
+    body_hash: Text = ""
+
+
+class Ec2Signature(Struct, frozen=True):
+    credentials: Ec2Signed | UnsetType = UNSET
+    older: Ec2Signed | UnsetType = msgspec.field(default=UNSET, name="ec2Credentials")
+
+
+class S3Signed(Struct, frozen=True):
+    access: Text
+    signature: Text
+    token: Annotated[str, Meta(max_length=65_536)]
+
+
+class S3Signature(Struct, frozen=True):
+    credentials: S3Signed
+
+
 # --- the catalogue ------------------------------------------------------------------------------
 
 

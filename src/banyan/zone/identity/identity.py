@@ -22,6 +22,7 @@ from banyan.zone.identity.logins import Logins
 from banyan.zone.identity.people import People
 from banyan.zone.identity.projects import Projects
 from banyan.zone.identity.roles import Roles
+from banyan.zone.identity.signatures import Signatures
 from banyan.zone.identity.standing import Standing
 from banyan.zone.identity.start import first_start
 from banyan.zone.own import Own
@@ -43,6 +44,7 @@ class Identity:
         self._settings = settings
         self.gate = Gate(self._desk)
         self.logins = Logins(self._desk, self.gate, settings.token_life)
+        self.signatures = Signatures(self.logins)
         self.people = People(self._desk)
         self.projects = Projects(self._desk)
         self.roles = Roles(self._desk)

@@ -24,7 +24,6 @@ from banyan.zone.identity.standing import stand
 
 # Of one user, of each kind: they are listed whole.
 MAX_KEYS = 1_000
-# gap: EC2 keys are kept, and nothing verifies a signature by one yet (ec2tokens, s3tokens)
 EC2 = "ec2"
 
 
@@ -321,6 +320,11 @@ def _shown(rows: DirectoryRows, held: ApplicationCredential) -> Shown:
         tuple(known_roles[id] for id in held.roles if id in known_roles),
         tuple(known_rules[id] for id in held.access_rules if id in known_rules),
     )
+
+
+def secret_of(blob: Secret) -> Secret:
+    """The secret key in an EC2 credential's blob, as it was checked when it was kept."""
+    return Secret(msgspec.json.decode(blob.reveal(), type=_Ec2).secret.encode())
 
 
 def _access_of(blob: Secret) -> str:

@@ -7,21 +7,27 @@ as a wrong password. Names are looked up before anything is believed of them.
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from banyan.core.directory import ApplicationCredential, Project, User
 from banyan.core.directory_rows import DirectoryRows
 from banyan.core.errors import BadInput, Refused, Unauthenticated
-from banyan.core.principal import ScopeKind, UserClaims
+from banyan.core.permissions import require
+from banyan.core.principal import Principal, ScopeKind, UserClaims
 from banyan.core.secret import Secret
 from banyan.core.time import Wall
 from banyan.trust import passwords, user_tokens
 from banyan.zone.identity.desk import Desk
 from banyan.zone.identity.gate import Gate
+from banyan.zone.identity.keys import EC2, secret_of
 from banyan.zone.identity.standing import Standing, denied, stand
 
 PASSWORD, TOKEN, APPLICATION_CREDENTIAL = "password", "token", "application_credential"
 METHODS = (PASSWORD, TOKEN, APPLICATION_CREDENTIAL)
+EC2_METHOD = "ec2credential"
+# Seconds that a signed request is good for, and that clocks may differ.
+SIGNED_LIFE = 900.0
 # Of a random text that nobody knows, at the usual cost: what an unknown user's password is compared with.
 _NOBODY = "$argon2id$v=19$m=19456,t=2,p=1$5hNjYVFuDM8TUzVm6vQbCA$9zHCwSx7ckP4lxQz7ZtaJfRHvYO4n1VLJcVx4ZFnIrY"
 
@@ -102,6 +108,27 @@ class Logins:
             credential=next((proof.credential for proof in proofs if proof.credential is not None), None),
         )
         return await self._issue(proof, login.scope)
+
+    async def by_signature(
+        self, who: Principal, access: str, signed: Callable[[Secret], bool], at: float | None
+    ) -> Issued:
+        """For the user and project of an EC2 key, by a request that was signed with it. The service that got it asks
+        (`who`). `at`: when it was signed, None where the signature does not say.
+
+        Raises Unauthenticated ("denied") whatever does not fit, BadInput for what is no signature, Refused."""
+        require(who, "identity:verify_signature")
+        held = await self._desk.read(lambda rows: rows.credentials.find({"kind": EC2, "access": access}))
+        # An unknown key costs what a wrong signature does.
+        right = signed(Secret(access.encode()) if held is None else secret_of(held.blob))
+        now = self._desk.own.wall()
+        if at is not None and abs(now - at) > SIGNED_LIFE:
+            raise denied(f"signed {now - at:.0f} s ago; a signed request is good for {SIGNED_LIFE:.0f} s")
+        if held is None or not right:
+            raise denied("no such access key, or a wrong signature")
+        user = await self._desk.read(lambda rows: rows.users.get(held.owner))
+        if user is None:
+            raise denied("the user of the access key is gone")
+        return await self._issue(_Proof(user, (EC2_METHOD,)), Scope(ScopeKind.PROJECT, Ref(id=held.project or "")))
 
     async def _prove(self, login: Login, method: str, address: str) -> _Proof:
         match method:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from banyan.core.digest import Counters, check_counted, check_counters, patch, unflatten
 from banyan.core.errors import BadInput
@@ -22,10 +22,14 @@ from banyan.zone.uses import Project, empty, project
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+Weigh: TypeAlias = Callable[[Collection[Row], Collection[ZoneCode]], tuple[int, int]]
 
 # What one child may report, itself included. A larger tree wants another level.
 MAX_LINEAGE = 100_000
 MAX_LEDGER = 100_000
+# Of all its rows together: 1.3 KB a row where there are as many as may be, and five racks.
+MAX_LINEAGE_BYTES = 128 * 1024 * 1024
+MAX_LINEAGE_RACKS = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +112,16 @@ class _Intake(Generic[K, V]):
 
 
 class Inbox:
-    """One child's streams. Generations as stored; a digest's belongs to the counters stored with it."""
+    """One child's streams. Generations as stored; a digest's belongs to the counters stored with it.
 
-    def __init__(self, child: ZoneCode, digest: int = 0, lineage: int = 0, ledger: int = 0) -> None:
+    `weigh`: bytes and racks of all rows that are held of the child once these are put and those dropped.
+    """
+
+    def __init__(
+        self, child: ZoneCode, digest: int = 0, lineage: int = 0, ledger: int = 0, weigh: Weigh = lambda *_: (0, 0)
+    ) -> None:
         self.child = child
+        self._weigh = weigh
         self._digest = digest
         self._lineage = _lineage(lineage)
         self._ledger = _ledger(ledger)
@@ -163,7 +173,17 @@ class Inbox:
 
     def lineage(self, delta: Delta, held: Collection[ZoneCode]) -> RowsStep[ZoneCode, Row] | None:
         """`held`: codes of the zones reported through this child. Raises BadInput("bad-…" or "too-much-lineage")."""
-        return self._lineage.step(delta.since, delta.until, delta.rows, delta.more, held)
+        step = self._lineage.step(delta.since, delta.until, delta.rows, delta.more, held)
+        if step is not None and step.put:
+            (size, racks), (size_held, racks_held) = self._weigh(step.put, step.drop), self._weigh((), ())
+            if size > max(size_held, MAX_LINEAGE_BYTES) or racks > max(racks_held, MAX_LINEAGE_RACKS):
+                raise BadInput(
+                    "too-much-lineage",
+                    f"the zones that a child reports may have {MAX_LINEAGE_BYTES >> 20} MiB and {MAX_LINEAGE_RACKS} "
+                    f"racks in all, these would have {size >> 20} MiB and {racks} racks; give some of them another "
+                    "parent, or fewer racks",
+                )
+        return step
 
     def accept_lineage(self, step: RowsStep[ZoneCode, Row]) -> None:
         self._lineage.accept(step)

@@ -9,17 +9,15 @@ nothing: sessions are in reconcile/children.py, verdicts in reconcile/health.py,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
-import msgspec
-
 from banyan.core.errors import NotFound
 from banyan.core.ids import ZoneCode, code_text
 from banyan.core.journal import Event
-from banyan.core.lineage import Entry, Row, UseRow
+from banyan.core.lineage import Row, UseRow
 from banyan.core.ports import Clock, ParentSession, Store
 from banyan.core.records import Unit
 from banyan.core.time import BUILD_DATE, Mono, Terms, Wall
@@ -34,8 +32,7 @@ from banyan.zone.refused_zones import RefusedZones
 from banyan.zone.streams import Streams, child_row
 from banyan.zone.tree import Node, Tree
 from banyan.zone.uses import Project
-
-_ENTRY = msgspec.msgpack.Decoder(Entry)
+from banyan.zone.weights import Weights, entry_of
 
 # Of whom it is said that they were heard.
 HEARD = (Health.ALIVE, Health.UNAVAILABLE)
@@ -98,6 +95,7 @@ class Roster:
     ) -> None:
         self.live: dict[ZoneCode, Live] = {}
         self.routes = RackRoutes()
+        self._weights = Weights()
         self.woken: Callable[[], None] = lambda: None
         self._own = own
         self._store = store
@@ -134,7 +132,7 @@ class Roster:
         generation, counters = one.digest or (0, {})
         live = self.live[child.code] = self._new(child)
         self._fresh.append(child.code)
-        live.inbox = Inbox(child.code, generation, one.lineage, one.ledger)
+        live.inbox = self._inbox(child.code, generation, one.lineage, one.ledger)
         last: ZoneCode | None = None
         while rows := await self._store.read(_lineage(child.code, last)):
             self.keep_rows(live, rows, ())
@@ -206,7 +204,13 @@ class Roster:
         return live
 
     def _new(self, child: Child) -> Live:
-        return Live(child, Inbox(child.code), self._clock.now(), self._terms)
+        return Live(child, self._inbox(child.code), self._clock.now(), self._terms)
+
+    def _inbox(self, code: ZoneCode, digest: int = 0, lineage: int = 0, ledger: int = 0) -> Inbox:
+        def weigh(put: Collection[Row], drop: Collection[ZoneCode]) -> tuple[int, int]:
+            return self._weights.after(code, put, drop)
+
+        return Inbox(code, digest, lineage, ledger, weigh)
 
     def _show(self, live: Live) -> None:
         child = live.child
@@ -273,6 +277,7 @@ class Roster:
         upwards: list[Row] = []
         put, drop = tuple(put), tuple(drop)
         self._refused.forget(code, (*(row.code for row in put), *drop))
+        self._weights.keep(code, put, drop)
         for row in put:
             self.routes.put(row.code, (rack.code for rack in entry_of(row).racks))
             if row.code == code:
@@ -310,7 +315,7 @@ class Roster:
                 live = self.live.get(carrier)
                 if live is not None:
                     known = live.inbox.known
-                    live.inbox = Inbox(carrier, known.digest, 0, known.ledger)
+                    live.inbox = self._inbox(carrier, known.digest, 0, known.ledger)
                     live.again = True
 
     def held_uses(self, live: Live) -> set[Project]:
@@ -325,7 +330,7 @@ class Roster:
 
     def forget_reports(self, live: Live) -> None:
         """Drops what a child reported, so that its next session sends all of it."""
-        live.inbox = Inbox(live.child.code)
+        live.inbox = self._inbox(live.child.code)
         self.keep_rows(live, (), self.held(live.child.code))
         live.entry = live.signature = b""
         self._streams.replace_uses(live.child.code, ())
@@ -344,6 +349,7 @@ class Roster:
         self._streams.replace_uses(code, ())
         self._members.drop_child(code)
         self._refused.leave(code)
+        self._weights.leave(code)
         self._free([code, *below])
 
     def unheard_since(self, instant: Wall | None) -> list[str]:
@@ -434,11 +440,6 @@ def _lineage(child: ZoneCode, after: ZoneCode | None) -> Callable[[Unit], Sequen
 
 def _ledger(child: ZoneCode, after: tuple[int, str] | None) -> Callable[[Unit], Sequence[UseRow]]:
     return lambda unit: unit.ledger.via(child, after, PAGE)
-
-
-def entry_of(row: Row) -> Entry:
-    """The signed entry in a row. Raises msgspec.ValidationError (a ValueError)."""
-    return _ENTRY.decode(row.entry)
 
 
 def node_of_child(child: Child, root: ZoneCode, racks: int) -> Node:

@@ -18,6 +18,7 @@ from banyan.core.ports import Clock, Ids
 from banyan.drivers.registry import Drivers, Registry
 from banyan.link.sockets import Proxy
 from banyan.serve.config import Settings, credentials_folder
+from banyan.serve.queue import queue_context
 from banyan.store.keys import seal_from_file
 from banyan.store.location import parse_location
 from banyan.store.lock import holder
@@ -49,6 +50,13 @@ def check_start(settings: Settings, join_code: str | None, clock: Clock, ids: Id
         settings.public_url()
         if settings.api.tls:
             own_certificate(settings)
+        if settings.queue.listen:
+            queue_context(settings.queue, server=True)
+        if settings.queue.zone or settings.queue.zone_socket:
+            raise BadInput(
+                "bad-setting",
+                "queue.zone and queue.zone_socket say where an API process (--role api) finds its zone; leave them out",
+            )
         _check_addresses(settings)
 
 
@@ -83,6 +91,7 @@ def addresses(settings: Settings) -> Sequence[tuple[str, str, bool]]:
     return (
         ("api.listen", settings.api.listen, settings.api.tls),
         ("link.listen", settings.link.listen, True),
+        *((("queue.listen", settings.queue.listen, True),) if settings.queue.listen else ()),
     )
 
 

@@ -75,9 +75,9 @@ async def open_queue(settings: Settings, built: Assembled, api: Api, stack: Asyn
         sock = public_socket(settings.queue.listen, encrypted=True)
         names = settings.queue.names
         servers.append(await loop.create_server(lambda: Named(sessions.remote(), names), sock=sock, ssl=tls))
+    stack.push_async_callback(sessions.close)
     for server in servers:
         stack.callback(server.close)
-    stack.callback(sessions.close)
     return sessions
 
 

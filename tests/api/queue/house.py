@@ -179,6 +179,6 @@ async def house(
         finally:
             assert made.server is not None
             made.server.close()
-            made.sessions.close()
+            await made.sessions.close()
             for link in made.links:
                 link.wire.cut()

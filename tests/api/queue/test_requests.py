@@ -258,3 +258,21 @@ def test_an_answer_that_was_lost_names_the_request_as_the_zone_does() -> None:
             await until(lambda: not built.sessions.tasks)
 
     asyncio.run(run())
+
+
+def test_a_zone_that_stops_ends_what_was_handed_over() -> None:
+    async def run() -> None:
+        async with house() as built, built.client(bearer="admin-all") as http:
+            built.surface.pause = asyncio.Event()
+            asked = asyncio.ensure_future(http.get("/v1/zones"))
+            await until(lambda: bool(built.surface.proved))
+            stopping = asyncio.ensure_future(built.sessions.close())
+            answer = await asked
+            assert answer.status_code == 503
+            assert not stopping.done(), "the request is still being worked on"
+            built.surface.pause.set()
+            await stopping
+            assert not built.sessions.tasks
+            assert not built.api.outer.inside[False]
+
+    asyncio.run(run())

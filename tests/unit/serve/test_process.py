@@ -19,7 +19,9 @@ from banyan.core.errors import BadInput, BanyanError, Unauthenticated
 from banyan.core.identity import Role
 from banyan.core.principal import UserClaims
 from banyan.core.time import Wall
-from banyan.serve.config import ApiTable, QueueTable, Settings
+from banyan.serve.begin import check_start
+from banyan.serve.clock import SystemClock, SystemIds
+from banyan.serve.config import ApiTable, QueueTable, Settings, ZoneTable
 from banyan.serve.process import KnownTokens, check_process
 from banyan.serve.queue import Named, queue_context
 from banyan.trust import signed_tokens
@@ -152,6 +154,17 @@ def test_a_process_of_this_machine_needs_no_files() -> None:
 def test_flags_of_the_other_role_are_refused(flags: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", *flags]) == 2
     assert "[bad-option]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "queue", [QueueTable(listen="127.0.0.1:0"), QueueTable(zone="h:1"), QueueTable(zone_socket="/s")]
+)
+def test_a_zone_is_not_started_with_half_a_queue(queue: QueueTable, tmp_path: Path) -> None:
+    settings = Settings(zone=ZoneTable(name="east"), queue=queue, data=str(tmp_path / "data"))
+    with pytest.raises(BadInput) as refused:
+        check_start(settings, None, SystemClock(), SystemIds(), listens=True)
+    assert "queue." in refused.value.text
+    assert not (tmp_path / "data").exists()
 
 
 # --- mutual TLS -----------------------------------------------------------------------------------

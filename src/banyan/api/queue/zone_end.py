@@ -24,6 +24,7 @@ from starlette.types import Message, Scope
 from banyan import __version__
 from banyan.api.app import Api
 from banyan.api.intake import GIVEN_ID
+from banyan.api.listen import STOP_WAIT
 from banyan.api.protocol import peer_user
 from banyan.api.queue import frames
 from banyan.api.queue.frames import BadFrame
@@ -78,9 +79,14 @@ class Sessions:
         """One over mutual TLS, whose certificate the listener has checked."""
         return Wire(lambda wire: Session(self, wire, local=False))
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Cuts all connections, and lets what was handed over come to its end, for a few seconds."""
         for session in tuple(self.sessions):
             session.wire.cut()
+        if self.tasks:
+            await asyncio.wait(self.tasks, timeout=STOP_WAIT)
+        for task in self.tasks:
+            task.cancel()
 
     def measured(self) -> Mapping[str, float]:
         found = {"banyan_api_processes": float(len(self.sessions))}

@@ -398,13 +398,7 @@ class FakeNetworks:
         self._sequence = count(1)
 
     async def plan(
-        self,
-        who: Principal,
-        wishes: Sequence[NetworkWish],
-        *,
-        automatic: bool,
-        groups: Sequence[str],
-        count: int,
+        self, who: Principal, wishes: Sequence[NetworkWish], *, automatic: bool, groups: Sequence[str], count: int
     ) -> NetworkPlan:
         for group in groups:
             if group not in ("default", "web"):

@@ -1,0 +1,100 @@
+"""How a client is had on this machine, and how its scenario is run: what all of them share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dev.clients.steps import FAILED, Step, heard
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HERE = Path(__file__).resolve().parent
+INSTALLED_WITHIN, RAN_WITHIN = 1_800, 3_000  # seconds
+
+
+class NotToBeHad(Exception):
+    """Why a client can not be had on this machine, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run needs: a clouds.yaml, the entry in it, and a folder of its own."""
+
+    clouds: Path
+    cloud: str
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """`prepare` makes the environment and tells the version, or raises NotToBeHad; `run` tells the steps."""
+
+    prepare: Callable[[], str]
+    run: Callable[[Ran], list[Step]]
+
+
+def home() -> Path:
+    given = os.environ.get("BANYAN_CLIENTS")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(given) if given else cache / "banyan-clients"
+
+
+def venv(name: str, *packages: str) -> Path:
+    """A virtual environment with just these packages; its folder of programs. Raises NotToBeHad."""
+    folder = home() / name
+    stamp, wanted = folder / "stamp", "\n".join(packages)
+    if not stamp.is_file() or stamp.read_text(encoding="utf-8") != wanted:
+        print(f"clients: installing {', '.join(packages)} into {folder} ...", file=sys.stderr, flush=True)
+        must(f"a virtual environment for {name}", [sys.executable, "-m", "venv", "--clear", str(folder)])
+        must(name, [str(folder / "bin" / "pip"), "install", "--quiet", *packages])
+        stamp.write_text(wanted, encoding="utf-8")
+    return folder / "bin"
+
+
+def must(what: str, command: list[str], **settings: str) -> str:
+    """What a command prints. Raises NotToBeHad with its last words."""
+    environment = {**os.environ, **settings}
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=INSTALLED_WITHIN,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NotToBeHad(f"{what}: {error}") from error
+    if done.returncode:
+        told = (done.stderr or done.stdout).decode(errors="replace").strip()
+        raise NotToBeHad(f"{what}: {' '.join(told[-300:].split())}")
+    return done.stdout.decode(errors="replace")
+
+
+def stated(command: list[str], folder: Path, settings: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """What a command printed, and what it complained of: "" if it ended well."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**environment, "PYTHONWARNINGS": "ignore", **(settings or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=RAN_WITHIN,
+        )
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode(errors="replace"), f"not within {RAN_WITHIN} s"
+    printed, complaint = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace").strip()
+    return printed, (complaint[-600:] or f"status {done.returncode}") if done.returncode else ""
+
+
+def said(name: str, command: list[str], folder: Path, settings: Mapping[str, str] | None = None) -> list[Step]:
+    """The steps that a scenario said on standard output; one more if it ended badly."""
+    printed, complaint = stated(command, folder, settings)
+    return [*heard(printed), *([Step(f"{name} to its end", FAILED, complaint)] if complaint else [])]

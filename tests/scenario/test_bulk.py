@@ -10,6 +10,7 @@ from banyan.core.errors import BanyanError
 from banyan.core.order import share_id
 from banyan.core.server import Made, NoValidHost, VmState
 from banyan.simulate.faults import Doom, Instant, Path
+from banyan.simulate.site import Site
 from banyan.simulate.world import World
 from banyan.store.inline import Image
 from tests.scenario.bulk import BIG, at, doom, listed, order, settle, shares, there, tried
@@ -76,8 +77,17 @@ def test_every_commit_of_a_bulk_order_has_its_case() -> None:
     [(path, step, instant) for path, steps in STEPS.items() for step in steps for instant in Instant],
 )
 def test_a_death_at_any_commit_leaves_all_or_none(world: World, path: str, step: str, instant: Instant) -> None:
-    top = plant(world, SHAPES[2])
-    doom(world[path], Doom(instant, step))
+    all_or_none(world, plant(world, SHAPES[2]), path, Doom(instant, step))
+
+
+@pytest.mark.parametrize("step", ["order.shared", "order.confirm", "order.acknowledged"])
+def test_a_zone_between_two_others_that_dies_leaves_all_or_none(world: World, step: str) -> None:
+    """It holds its part for the zone above, and has others hold theirs."""
+    all_or_none(world, plant(world, SHAPES[3]), "top/z1/z1", Doom(Instant.AFTER, step))
+
+
+def all_or_none(world: World, top: Site, path: str, fate: Doom) -> None:
+    doom(world[path], fate)
     told = tried(top, 2)
     settle(world)
     assert world[path].disk.doom is None, "the death was never met"
@@ -100,6 +110,20 @@ def test_nothing_is_begun_before_the_decision_is_stored(world: World) -> None:
     assert sum(len(shares(site)) for site in world.sites.values() if site is not top), "it is held below"
     settle(world)
     assert not there(world) and not listed(top)
+
+
+def test_what_is_held_is_kept_and_not_begun_while_nobody_says_what_was_decided(world: World) -> None:
+    top, middle = plant(world, SHAPES[2]), world["top/z1"]
+    doom(top, Doom(Instant.AFTER, "order.decided"))
+    assert tried(top, 2) is None
+    middle.crash("a test")
+    middle.start()
+    world.advance(60.0)
+    assert "held" in shares(middle) and "held" in shares(world["top/z1/z1"])
+    assert not there(world)
+    settle(world)
+    assert len(listed(top)) == 2
+    assert listed(top) == there(world)
 
 
 def test_a_restored_entry_takes_back_nothing_that_it_may_have_decided(world: World) -> None:
@@ -158,3 +182,17 @@ def test_a_member_that_is_cut_off_in_between_gets_its_word_when_it_is_back(world
 def test_a_zone_with_several_racks_is_asked_under_an_id_for_each() -> None:
     ids = {share_id("o", n, rack) for n in range(3) for rack in (0, 7, 9)}
     assert len(ids) == 9
+
+
+@pytest.mark.parametrize("shape", [SHAPES[1], SHAPES[2]])
+def test_an_answer_that_comes_too_late_is_no_answer(world: World, shape: str) -> None:
+    top = plant(world, shape)
+    slow = world["top/z1"].uplink
+    slow.delay = (45.0, 45.0)
+    told = tried(top, 2)
+    slow.delay = (0.0, 0.0)
+    slow.break_wires("the link is as it was")
+    settle(world)
+    assert told is None or not told
+    assert not listed(top) and not there(world)
+    assert len(order(top, 2)) == 2

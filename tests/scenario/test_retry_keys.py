@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from banyan.core.errors import BadInput, BanyanError, Conflict, Refused
+from banyan.core.order import Hints
 from banyan.core.server import Created, NoValidHost
 from banyan.core.shares import MAX_KEYS
 from banyan.simulate.faults import Doom, Instant
@@ -80,6 +81,13 @@ def test_a_refusal_is_not_kept(world: World) -> None:
     # The zones below have to say first that they have room again.
     settle(world)
     assert len(order(top, 2, key="k1")) == 2
+
+
+def test_a_request_that_was_wrong_may_be_put_right_under_its_key(world: World) -> None:
+    top = plant(world, "1x4")
+    with pytest.raises(BadInput, match="zone name"):
+        create(top, spec=replace(SPEC, hints=Hints(path="North Pole")), retry_key="k1")
+    assert len(keyed(top, "k1").made) == 1
 
 
 def test_a_key_is_good_for_a_day_and_a_project_has_so_many(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

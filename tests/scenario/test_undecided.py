@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from banyan.core.errors import BanyanError
+from banyan.core.identity import Caller
+from banyan.core.ids import ZoneCode
+from banyan.core.order import Order, share_id
 from banyan.core.server import ServerQuery
 from banyan.simulate.invariants import Invariants
 from banyan.simulate.loop import OverdueError
 from banyan.simulate.site import Site
 from banyan.simulate.world import World
-from tests.scenario.trees import create, plant, until
+from banyan.zone.servers.tree import TreeServers
+from tests.scenario.trees import SPEC, create, plant, until
 
 
 @pytest.fixture
@@ -42,6 +47,34 @@ def whole(world: World, top: Site) -> None:
             return False
 
     until(world, settled, 400.0)
+
+
+def test_a_cancel_after_a_restart_reaches_what_was_asked_for_under_other_ids(world: World) -> None:
+    """A zone in the middle was refused by the one below, asked it for less, and died with its answer."""
+    top = plant(world, "2x1x1")
+    middle = world["top/z1"]
+    child = middle.ask(lambda surface, caller: surface.zones(caller, "", {}, "path", "", 10))
+    assert len(child.items) == 1
+
+    async def twice(servers: TreeServers, caller: Caller) -> list[str]:
+        placing, under = servers.placing, []
+        for n in range(3):
+            spec = replace(SPEC, name=f"s{n}")
+            order = Order(share_id("o1", n), ZoneCode(1), "p1", "u1", spec)
+            reply = await placing.place(order, caller, 30.0)
+            under += [made.id for made in reply.made]
+        return under
+
+    leaf = world["top/z1/z1"]
+    made = leaf.tree(twice)
+    assert set(made) == listed(leaf)
+    middle.crash("a test")
+    middle.start()
+    middle.wait()
+    world.advance(20.0)
+    middle.tree(lambda servers, caller: servers.placing.cancel(caller, "o1"))
+    until(world, lambda: not listed(leaf), 120.0)
+    whole(world, top)
 
 
 @pytest.mark.parametrize("shape", ["2x4", "2x2x4"])

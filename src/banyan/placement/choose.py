@@ -24,7 +24,7 @@ from banyan.placement.score import MAX_COUNT, apart, spread_keys
 # Members asked for one order beyond one for each guest. Digests are seconds old, not wrong: who has no luck with so
 # many finds the tree full, and a full tree must not be asked by every order again and again.
 MAX_TRIES: Final = 32
-# A rack of this zone is asked for one order so often: its ids can be told from the order's (core.order.share_id).
+# A member is asked for one order so often: its ids can be told from the order's (core.order.share_id).
 MAX_ASKED: Final = 4
 
 
@@ -264,7 +264,7 @@ class Sharing:
         self._candidates.answered(key, share.order, count)
         if count:
             self.placements[key] = self.placements.get(key, 0) + count
-        if count < share.count or (key[0] == "rack" and self._asked[key] >= MAX_ASKED):
+        if count < share.count or self._asked[key] >= MAX_ASKED:
             self._out[key] = Refusal(0, {}, count)
 
     def refused(self, key: Key, refusal: Refusal) -> None:

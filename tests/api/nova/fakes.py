@@ -114,15 +114,13 @@ class FakeServers:
             if not self.held:
                 self._done(id, VmState.ACTIVE)
             made.append(Made(id, "top", RACK, host, Ground.MOST_ROOM))
-        created = Created(order, tuple(made))
-        if retry_key:
-            self.keys[retry_key] = (dict(asked or {}), replace(created, again=True))
-        return created
+        self.keys[retry_key or order] = dict(asked or {}), Created(order, tuple(made), True)
+        return Created(order, tuple(made))
 
     async def answered(self, who: Principal, retry_key: str, asked: Mapping[str, object]) -> Created | None:
         before, created = self.keys.get(retry_key, (dict(asked), None))
-        if before != asked:
-            raise Conflict("other-order", f"another {', '.join(k for k in asked if asked[k] != before.get(k))}")
+        if other := [name for name in asked if asked[name] != before.get(name)]:
+            raise Conflict("other-order", f"another {', '.join(other)}")
         return created
 
     async def show(self, who: Principal | Caller, id: str) -> Server:

@@ -43,6 +43,8 @@ from banyan.zone.servers.shares import Shares
 
 # Of what is left of a deadline so much goes to a member, so that there is time to do something about its silence.
 PART: Final = 0.8
+# What is decided is told at once to whom it concerns; an answer waits no longer for that than so many seconds.
+SAY: Final = 5.0
 # Orders whose ways are remembered for whoever asks why.
 REMEMBERED: Final = 1_000
 # After so many seconds a child's ledger has what was ordered there, or it is not heard.
@@ -140,11 +142,13 @@ class Placing:
 
     async def cancel(self, who: Who, order: str) -> None:
         """Refuses the order from now on, and undoes what came of it, here and below: stored when this returns. Who does
-        not know any more where it went, as after a restart, tells all children, which may have it."""
+        not know any more where it went, as after a restart, tells all children, which may have it, under all the ids
+        that this zone may have asked them under."""
         went = self._went.get(order)
         if went is None:
             racks = [share_id(order, n, rack) for rack in self._leaf.racks for n in range(MAX_ASKED)]
-            went = {(int(code), order) for code in self._members.children}
+            ids = [share_id(order, n) for n in range(MAX_ASKED)]
+            went = {(int(code), id) for code in self._members.children for id in ids}
             went |= {(HERE, id) for id in await self._leaf.known(racks)}
         await self._shares.cancelled(order, sorted(one for one in went if one[0] != HERE))
         for id in sorted({order, *(id for member, id in went if member == HERE)}):
@@ -153,7 +157,7 @@ class Placing:
     async def confirm(self, order: str, within: float) -> None:
         """What was claimed here and below for that order is begun: stored when this returns, and told to whom it
         concerns, as far as they answer in so many seconds. Raises what Shares.confirmed does."""
-        await self._shares.say(await self._shares.confirmed(order), within)
+        await self._shares.say(await self._shares.confirmed(order), min(SAY, within))
 
     def ways(self, who: Who, id: str) -> tuple[Level, ...]:
         """Of an order or a request of late: what this zone and those below did with it."""
@@ -241,7 +245,7 @@ class Placing:
                 note(unit, reply)
 
         rows = await self._shares.decide(order.id, course.placed, verdict, noted)
-        await self._shares.say(rows, max(0.0, course.until - self._clock.now()) * PART)
+        await self._shares.say(rows, min(SAY, max(0.0, course.until - self._clock.now()) * PART))
 
     async def _undo(self, course: _Course) -> None:
         """After an error nobody is told of any server: none is kept."""

@@ -95,7 +95,12 @@ class Retries:
                 # Why each is where it is, the order's way tells.
                 unit.retries.put(replace(row, created=Created(fresh.order, reply.made)))
 
-        reply = await order(fresh.order, note)
+        try:
+            reply = await order(fresh.order, note)
+        except (BadInput, Refused):
+            # As little kept as any refusal: put right, it may be asked for under the same key.
+            await firm(self._store.write("order.unkeyed", lambda unit: _forget(unit, fresh)))
+            raise
         return reply if reply.refusal is not None else Created(fresh.order, reply.made, reply.again, reply.levels)
 
     def _begin(self, unit: Unit, fresh: RetryRow) -> Created | None:
@@ -117,6 +122,12 @@ class Retries:
     def _oldest(self) -> Wall:
         """Keys of before are over."""
         return Wall(self._own.wall() - KEY_LIFE)
+
+
+def _forget(unit: Unit, fresh: RetryRow) -> None:
+    row = unit.retries.get(fresh.id)
+    if row is not None and row.order == fresh.order and row.created is None:
+        unit.retries.drop(fresh.id)
 
 
 def _id(issuer: ZoneCode, project: str, user: str, key: str) -> str:

@@ -33,6 +33,9 @@ log = structlog.get_logger("banyan.shares")
 
 # So many are said to one member in one turn, and so soon is a member asked again, seconds.
 BATCH: Final = 100
+# Members that are told at the same time, and how long each may take over a word, seconds: one that hangs holds up few.
+TOGETHER: Final = 16
+PATIENCE: Final = 10.0
 AGAIN: Final = 2.0
 # A link lives less long than this: an order that is still on its way then does not exist.
 LIFE: Final = 86_400.0
@@ -93,6 +96,8 @@ class Shares:
         """Some order ended without a decision: its shares are nobody's."""
         self._look = True
         self.signal()
+
+    # gap: no word of a person settles what is held for a zone above that has forgotten it, as after a restore
 
     def metrics(self) -> dict[str, float]:
         """Gauges and counters by Prometheus name, as of the last look."""
@@ -259,7 +264,7 @@ class Shares:
         if dropped:
             await self._store.write("order.acknowledged", lambda unit: unit.shares.drop(dropped))
 
-    async def _heard(self, row: ShareRow, within: float | None = None) -> bool:
+    async def _heard(self, row: ShareRow, within: float) -> bool:
         """Whether the member did what it was told, or never will."""
         caller = Caller("zone", Role.OPERATOR, self._own.code, request=row.id)
         try:
@@ -310,9 +315,9 @@ class Shares:
         if self._look:
             self._look = False
             await self._abandon_all()
-        for member in sorted(self._owed):
-            if self._can_be_told(member):
-                await self._say(member)
+        members = [member for member in sorted(self._owed) if self._can_be_told(member)]
+        for begin in range(0, len(members), TOGETHER):
+            await asyncio.gather(*(self._say(member) for member in members[begin : begin + TOGETHER]))
         if self._holds:
             self._held = await self._store.read(lambda unit: unit.shares.held())
             self._holds = self._held[0] > 0
@@ -351,7 +356,7 @@ class Shares:
         rows = await self._store.read(lambda unit: unit.shares.owed(member, "", BATCH))
         heard: list[ShareKey] = []
         for row in rows:
-            if not await self._heard(row):
+            if not await self._heard(row, PATIENCE):
                 break
             heard.append(row.key)
         await self._drop(heard)

@@ -10,8 +10,8 @@ import math
 
 from banyan.core.messages import ShapeSet
 from banyan.core.ports import Clock
+from banyan.zone.live import Live
 from banyan.zone.members import Members
-from banyan.zone.roster import Live
 
 # A set of 300 shapes is about 15 KB: three MB a second, and a hundred seconds for 20,000 children.
 RATE = 200

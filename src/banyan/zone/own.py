@@ -15,13 +15,14 @@ from banyan.core.identity import SYSTEM, Caller
 from banyan.core.ids import ZoneCode, check_zone_name, code_text, is_code
 from banyan.core.journal import Event
 from banyan.core.ports import Clock, Ids, Store
-from banyan.core.records import AuthorityRow, Self, Unit
+from banyan.core.records import AuthorityRow, Self, StoreUnknown, Unit
 from banyan.core.secret import Secret
 from banyan.core.time import BUILD_DATE, LEASE_DRIFT, Mono, TimeBasis, Wall
 from banyan.core.zone import ChildState
 from banyan.trust import keys
 from banyan.trust.authority import CA_LIFE, SERIAL_SIZE, Issuer, ca_certificate
 from banyan.trust.certificate import read
+from banyan.zone.again import Again
 from banyan.zone.firm import firm
 
 IDENTITY_KEY = "zone"
@@ -88,6 +89,10 @@ class Own:
         self.row = row
         self.journal_hint = 0
         self._changing = asyncio.Lock()
+        self.again = Again(store, clock, ids)
+        # The store may know of this row what memory does not; `doubted` is called then (reconcile/doubts.py).
+        self.in_doubt = False
+        self.doubted: Callable[[], None] = lambda: None
         self.guided = False
         self.retimed: Callable[[], None] = lambda: None
         self._proven: Moment | None = None
@@ -277,9 +282,22 @@ class Own:
 
         async def write() -> None:
             async with self._changing:
-                self.row = await self._store.write(name, work)
+                try:
+                    self.row = await self.again.write(name, work, lambda unit, row: unit.self_.get() == row)
+                except StoreUnknown:
+                    self.in_doubt = True
+                    self.doubted()
+                    raise
 
         await firm(write())
+
+    async def settle(self) -> None:
+        """Reads the row again if it is in doubt. Raises StoreUnknown if the store does not answer."""
+        if not self.in_doubt:
+            return
+        async with self._changing:
+            row = await self.again.ask("the zone's own row", lambda unit: unit.self_.get())
+            self.row, self.in_doubt = row or self.row, False
 
 
 def has_children(unit: Unit) -> bool:

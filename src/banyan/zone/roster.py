@@ -9,26 +9,29 @@ nothing: sessions are in reconcile/children.py, verdicts in reconcile/health.py,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from weakref import WeakValueDictionary
 
-from banyan.core.errors import NotFound
+from banyan.core.errors import BanyanError, NotFound
 from banyan.core.ids import ZoneCode, code_text
 from banyan.core.journal import Event
 from banyan.core.lineage import Row, UseRow
-from banyan.core.ports import Clock, ParentSession, Store
-from banyan.core.records import Unit
-from banyan.core.time import BUILD_DATE, Mono, Terms, Wall
-from banyan.core.zone import Admin, Child, ChildState, Condition, Health
+from banyan.core.ports import Clock, Store
+from banyan.core.records import StoreUnknown, Unit
+from banyan.core.time import Mono, Terms, Wall
+from banyan.core.zone import Child, ChildState, Health
 from banyan.trust.lineage import vouch
+from banyan.zone.again import not_stored
 from banyan.zone.firm import firm
 from banyan.zone.inbox import Inbox
+from banyan.zone.live import RETIRED, Farewell, Live, check_key, farewell_of, heard_below, part
 from banyan.zone.members import Members
 from banyan.zone.own import Own
 from banyan.zone.rack_routes import RackRoutes
 from banyan.zone.refused_zones import RefusedZones
+from banyan.zone.roster_rows import PAGE, Loaded, lineage, loader, node_of_child, node_of_row, uses_of
 from banyan.zone.streams import Streams, child_row
 from banyan.zone.tree import Node, Tree
 from banyan.zone.uses import Project
@@ -37,54 +40,8 @@ from banyan.zone.weights import Weights, entry_of
 # Of whom it is said that they were heard.
 HEARD = (Health.ALIVE, Health.UNAVAILABLE)
 
-# Rows read, and digests written, in one unit.
-PAGE = 1000
+# Digests written in one unit.
 FLUSH = 500
-
-
-@dataclass(slots=True)
-class Live:
-    """What memory holds of one child beside its row.
-
-    `heard`: when its last word came; `late`: how late its reports come by habit (health/suspicion.py). `granted`
-    and `terms`: when we last acknowledged it, and what was granted then. `entry`, `signature`: its lineage entry
-    as it signed it, and its signature with our vouching. `unwritten`: its digest is newer than the one in the
-    store. `again`: its lineage is to be sent anew. `said`: its own reason for its condition. `changed`: when its
-    word last moved its row. `renewed`: when its certificate was last renewed in a session. `until`: when the
-    certificate of its session is over. `told`: our path and ancestors as its session was told. `shapes`: the hash
-    of the announced shapes that it holds, empty if it takes none. `below`: when the zones below it that it reports as
-    alive were last heard, as in core.messages.Beat. `receiving` is held while a report of it is judged and stored.
-    """
-
-    child: Child
-    inbox: Inbox
-    granted: Mono
-    terms: Terms
-    heard: Mono | None = None
-    late: float = 0.0
-    session: ParentSession | None = None
-    entry: bytes = b""
-    signature: bytes = b""
-    racks: int = 0
-    condition: Condition = Condition.AVAILABLE
-    unwritten: bool = False
-    again: bool = False
-    said: str = ""
-    changed: Mono | None = None
-    renewed: Mono | None = None
-    until: Mono = Mono(0.0)
-    told: tuple[str, tuple[ZoneCode, ...]] | None = None
-    shapes: bytes = b""
-    below: int = -1
-    receiving: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    child: Child
-    digest: tuple[int, Mapping[str, int]] | None
-    lineage: int
-    ledger: int
 
 
 class Roster:
@@ -97,6 +54,10 @@ class Roster:
         self.routes = RackRoutes()
         self._weights = Weights()
         self.woken: Callable[[], None] = lambda: None
+        # Children of whom the store may know what memory does not, each with the places that are kept for it until
+        # then; `doubted` is called when one is added (reconcile/doubts.py).
+        self.doubtful: dict[ZoneCode, list[ZoneCode]] = {}
+        self.doubted: Callable[[], None] = lambda: None
         self._own = own
         self._store = store
         self._clock = clock
@@ -118,14 +79,14 @@ class Roster:
         """Reads all children and what they last reported. Each is treated as granted a full term now."""
         after: ZoneCode | None = None
         while True:
-            loaded = await self._store.read(_loader(after))
+            loaded = await self._store.read(loader(after))
             for one in loaded:
                 await self._restore(one)
             if len(loaded) < PAGE:
                 return
             after = loaded[-1].child.code
 
-    async def _restore(self, one: _Loaded) -> None:
+    async def _restore(self, one: Loaded) -> None:
         child = one.child
         if child.state is ChildState.RETIRED:
             return
@@ -133,17 +94,21 @@ class Roster:
         live = self.live[child.code] = self._new(child)
         self._fresh.append(child.code)
         live.inbox = self._inbox(child.code, generation, one.lineage, one.ledger)
-        last: ZoneCode | None = None
-        while rows := await self._store.read(_lineage(child.code, last)):
-            self.keep_rows(live, rows, ())
-            last = rows[-1].code
-        use: tuple[int, str] | None = None
-        while uses := await self._store.read(_ledger(child.code, use)):
-            self._streams.put_uses(child.code, uses)
-            use = (uses[-1].issuer, uses[-1].project)
+        await self._read_rows(live)
+        self._streams.replace_uses(child.code, await uses_of(self._store, child.code))
         self._show(live)
         if counters:
             self._members.put_digest(child.code, counters)
+
+    async def _read_rows(self, live: Live) -> set[ZoneCode]:
+        """Takes the rows that the store has of what this child reported; whose they are."""
+        codes: set[ZoneCode] = set()
+        last: ZoneCode | None = None
+        while rows := await self._store.read(lineage(live.child.code, last)):
+            self.keep_rows(live, rows, ())
+            last = rows[-1].code
+            codes.update(row.code for row in rows)
+        return codes
 
     # --- rows -----------------------------------------------------------------------------------
 
@@ -152,19 +117,27 @@ class Roster:
         return self._locks.setdefault(code, asyncio.Lock())
 
     async def change(
-        self, code: ZoneCode, name: str, new: Callable[[Child], Child], event: Event | None = None
+        self,
+        code: ZoneCode,
+        name: str,
+        new: Callable[[Child], Child],
+        event: Event | None = None,
+        farewell: Farewell | None = None,
     ) -> Child:
-        """Changes one child's row by `new`, with a journal line, then memory. Raises NotFound("no-zone").
+        """Changes one child's row by `new`, with a journal line, then memory; then its session ends with `farewell`.
 
         `new` judges by the row that it is given: what memory said before may be over by now. Where it gives that row
-        back nothing is to be changed, and nothing is written.
+        back nothing is to be changed, and nothing is written. Raises NotFound("no-zone"), Unreachable("not-stored"):
+        the commit failed and nothing changed; StoreUnknown: what became of it is read later, and is followed then.
         """
+        made: list[Child] = []
 
         def work(unit: Unit) -> Child:
             row = unit.children.get(code)
             if row is None or row.state is ChildState.RETIRED:
                 raise NotFound("no-zone", f"there is no child zone {code_text(code)} here")
             changed = new(row)
+            made[:] = [changed]
             if changed is row:
                 return row
             unit.children.put(changed)
@@ -174,11 +147,106 @@ class Roster:
 
         async def write() -> Child:
             async with self.lock(code):
-                child = await self._store.write(name, work)
+                live = self.live.get(code)
+                try:
+                    child = await self._store.write(name, work)
+                except NotFound:
+                    # Where memory has it still, the commit that retired it was one whose fate was not known.
+                    await self._lose(code)
+                    raise
+                except StoreUnknown as error:
+                    row = await self._ask(code, name)
+                    if row is None or [row] != made:
+                        await self._follow(code, row)
+                        raise not_stored(name) from error
+                    child = row
                 self.took(child)
+                if live is not None and farewell is not None:
+                    await part(live, farewell)
             return child
 
         return await firm(write())
+
+    async def said(self, live: Live, name: str, new: Callable[[Child], Child], event: Event | None = None) -> Child:
+        """As `change`, by the child's own word, which counts while its key holds the place: Refused("replaced")."""
+        keys = live.keys
+
+        def checked(row: Child) -> Child:
+            check_key(row, keys)
+            return new(row)
+
+        return await self.change(live.child.code, name, checked, event)
+
+    async def store(self, code: ZoneCode, name: str, work: Callable[[Unit], Child]) -> Child:
+        """Writes this child's row by a unit of the caller's, inside `lock`; raises as `change` does."""
+        try:
+            return await self._own.again.write(name, work, lambda unit, row: unit.children.get(code) == row)
+        except StoreUnknown:
+            self.doubt(code)
+            raise
+
+    async def _ask(self, code: ZoneCode, what: str) -> Child | None:
+        """The row as the store has it, after a commit whose fate is not known; inside `lock`."""
+        try:
+            return await self._own.again.ask(what, lambda unit: unit.children.get(code))
+        except BanyanError:
+            self.doubt(code)
+            raise
+
+    async def _follow(self, code: ZoneCode, row: Child | None) -> None:
+        """Memory, and the child's session, follow a row that was read again; inside `lock`."""
+        live = self.live.get(code)
+        if row is None or row.state is ChildState.RETIRED:
+            await self._lose(code)
+            return
+        before = None if live is None else live.child
+        live = self.took(row)
+        if before is None or before == row:
+            return
+        if before.fingerprint != row.fingerprint or before.rolled_back > row.rolled_back:
+            # Another machine, or one that is believed again: what it reported before is not its own.
+            self.forget_reports(live)
+        await part(live, farewell_of(before, row))
+
+    async def _lose(self, code: ZoneCode) -> None:
+        live = self.live.get(code)
+        if live is not None:
+            self.drop(code)
+            await part(live, RETIRED)
+
+    def doubt(self, code: ZoneCode, places: Iterable[ZoneCode] = ()) -> None:
+        """What the store knows of this child is to be read again; until then these places are kept."""
+        self.doubtful.setdefault(code, []).extend(places)
+        self.doubted()
+
+    async def settle(self, code: ZoneCode) -> None:
+        """Reads again what the store knows of a child that is in doubt: its row, and what it reported.
+
+        Raises StoreUnknown if the store does not answer; the doubt stays.
+        """
+        live = self.live.get(code)
+        async with live.receiving if live is not None else asyncio.Lock():
+            async with self.lock(code):
+                await self._follow(code, await self._ask(code, "a child's row"))
+            if live is not None and self.live.get(code) is live:
+                await self.settle_reports(live)
+        self._give_back(code, self.doubtful.pop(code, ()))
+
+    async def settle_reports(self, live: Live) -> None:
+        """What the child reported is what the store has of it, and it goes on from there; inside `receiving`."""
+        code, inbox = live.child.code, live.inbox
+        try:
+            whole = await self._own.again.ask("a report", lambda unit: unit.streams.generations(code))
+            if not self.holds(live, inbox):
+                return
+            live.inbox = self._inbox(code, inbox.known.digest, *whole)
+            live.again = True
+            there = await self._read_rows(live)
+            self.keep_rows(live, (), self.held(code) - there)
+            self._streams.replace_uses(code, await uses_of(self._store, code))
+        except BanyanError:
+            self.doubt(code)
+            raise
 
     def took(self, child: Child) -> Live:
         """Memory follows a committed row; inside `lock`."""
@@ -240,21 +308,31 @@ class Roster:
     def reserved(self, carrier: ZoneCode, codes: Iterable[ZoneCode]) -> Iterator[None]:
         """Keeps free places for zones that were judged just now, without an await since, until they are in the tree.
 
-        A place that nobody took in the end is free for whoever was refused because of it.
+        A place that nobody took in the end is free for whoever was refused because of it. While it is not known whether
+        it was taken it is kept: whose the zone is, only the store can say.
         """
         mine = [code for code in codes if code not in self._tree and self.carrier(code) in (None, carrier)]
         for code in mine:
             self._reserved[code] = carrier, self._reserved.get(code, (carrier, 0))[1] + 1
         try:
             yield
-        finally:
-            for code in mine:
-                count = self._reserved[code][1] - 1
-                if count:
-                    self._reserved[code] = carrier, count
-                else:
-                    del self._reserved[code]
-            self._free([code for code in mine if self.carrier(code) is None])
+        except StoreUnknown:
+            self.doubt(carrier, mine)
+            raise
+        except BaseException:
+            self._give_back(carrier, mine)
+            raise
+        self._give_back(carrier, mine)
+
+    def _give_back(self, carrier: ZoneCode, places: Iterable[ZoneCode]) -> None:
+        places = tuple(places)
+        for code in places:
+            count = self._reserved[code][1] - 1
+            if count:
+                self._reserved[code] = carrier, count
+            else:
+                del self._reserved[code]
+        self._free([code for code in places if self.carrier(code) is None])
 
     # --- what it reported -------------------------------------------------------------------------
 
@@ -394,9 +472,8 @@ class Roster:
     async def cut(self, code: ZoneCode, why: str, text: str, retry_after: float = -1.0) -> None:
         """Ends a child's session, if it has one, with an error's code and text. Below 0: it shall not come back."""
         live = self.live.get(code)
-        if live is not None and live.session is not None:
-            session, live.session = live.session, None
-            await session.cut(why, text, retry_after)
+        if live is not None:
+            await part(live, (why, text, retry_after))
 
     async def flush(self) -> bool:
         """Writes down newer digests, so that a restart shows them at once; True if more wait."""
@@ -416,63 +493,3 @@ class Roster:
         if rows:
             await self._store.write("parent.digests", work)
         return len(waiting) > len(chosen)
-
-
-def heard_below(live: Live, now: Wall) -> int:
-    """`live.below` where it can be so, else -1: through a child nothing was heard before it joined, nor after now."""
-    joined = live.child.joined_at or BUILD_DATE
-    return live.below if live.below <= 0 or joined <= live.below / 1000 <= now else -1
-
-
-def _loader(after: ZoneCode | None) -> Callable[[Unit], list[_Loaded]]:
-    def load(unit: Unit) -> list[_Loaded]:
-        return [
-            _Loaded(child, unit.streams.digest(child.code), *unit.streams.generations(child.code))
-            for child in unit.children.page(after, PAGE)
-        ]
-
-    return load
-
-
-def _lineage(child: ZoneCode, after: ZoneCode | None) -> Callable[[Unit], Sequence[Row]]:
-    return lambda unit: unit.lineage.via(child, after, PAGE)
-
-
-def _ledger(child: ZoneCode, after: tuple[int, str] | None) -> Callable[[Unit], Sequence[UseRow]]:
-    return lambda unit: unit.ledger.via(child, after, PAGE)
-
-
-def node_of_child(child: Child, root: ZoneCode, racks: int) -> Node:
-    return Node(
-        code=child.code,
-        parent=root,
-        via=child.code,
-        name=child.name,
-        state=child.state,
-        health=child.health,
-        admin=child.admin,
-        reason=child.reason,
-        version=child.version,
-        as_of=child.heard_at,
-        labels=tuple(sorted(child.labels.items())),
-        racks=racks,
-    )
-
-
-def node_of_row(row: Row, via: ZoneCode) -> Node:
-    """Raises ValueError for a word that this version does not know."""
-    entry = entry_of(row)
-    return Node(
-        code=row.code,
-        parent=row.parent,
-        via=via,
-        name=row.name,
-        state=ChildState(row.state),
-        health=Health(row.health),
-        admin=Admin(row.admin),
-        reason=row.reason,
-        version=entry.version,
-        as_of=row.as_of / 1000 if row.as_of else None,
-        labels=tuple(sorted(row.labels.items())),
-        racks=len(entry.racks),
-    )

@@ -37,6 +37,7 @@ from banyan.zone.own import Own, open_own
 from banyan.zone.reconcile.admission import Admission
 from banyan.zone.reconcile.certificates import Certificates
 from banyan.zone.reconcile.children import Children
+from banyan.zone.reconcile.doubts import Doubts
 from banyan.zone.reconcile.health import HealthWatch
 from banyan.zone.reconcile.inventory import Inventory, InventorySettings
 from banyan.zone.reconcile.publish import Publish
@@ -140,19 +141,22 @@ class Zone:
             __version__,
         )
         self.health = HealthWatch(own, clock, self.roster, self.children)
+        self.doubts = Doubts(own, self.roster)
         self.shapes = Shapes(own, store, clock, self.members)
         # A budget of its own: strangers at the API shall not hide strangers at the link.
         self.api_refusals = Refusals("API")
         self.refusal_notes = RefusalNotes(own, store, clock, (self.admission.refusals, self.api_refusals))
         self.loops = {a.name: Loop(a, clock, ids) for a in self._activations()}
         self.roster.woken = self.loops["health"].signal
+        self.roster.doubted = own.doubted = self.loops["doubts"].signal
         self.order_shares.signal = self.loops["shares"].signal
         self.admission.refusals.full = self.api_refusals.full = self.loops["refusals"].signal
         own.retimed = self._retimed
         self._tasks: asyncio.TaskGroup | None = None
 
     def _activations(self) -> tuple[Activation, ...]:
-        return (self.publish, self.health, self.certificates, self.shapes, self.refusal_notes, self.order_shares)
+        quiet = (self.shapes, self.refusal_notes, self.order_shares)
+        return (self.publish, self.health, self.doubts, self.certificates, *quiet)
 
     def _retimed(self) -> None:
         for name in ("certificates", "publish"):

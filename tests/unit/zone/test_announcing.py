@@ -10,8 +10,8 @@ from banyan.simulate.clock import VirtualClock
 from banyan.simulate.loop import VirtualLoop
 from banyan.zone.announcing import RATE, Announcing
 from banyan.zone.inbox import Inbox
+from banyan.zone.live import Live
 from banyan.zone.members import Members
-from banyan.zone.roster import Live
 
 
 def child(number: int, shapes: bytes) -> Live:

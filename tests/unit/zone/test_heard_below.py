@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from banyan.core.messages import Beat
-from banyan.zone.roster import heard_below
+from banyan.zone.live import heard_below
 from tests.unit.zone.household import Household, Kid, delta
 
 

@@ -16,8 +16,9 @@ from banyan.simulate.clock import VirtualClock
 from banyan.simulate.loop import VirtualLoop
 from banyan.zone import zone_list
 from banyan.zone.inbox import Inbox
+from banyan.zone.live import Live
 from banyan.zone.members import Members
-from banyan.zone.roster import Live, node_of_child
+from banyan.zone.roster_rows import node_of_child
 from banyan.zone.tree import Node, Tree
 from banyan.zone.views import PageView, ZoneView
 from banyan.zone.zone_pages import ZonePages

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from banyan.core.errors import BadInput, Conflict, Refused
+from banyan.core.errors import BadInput, Conflict, NotFound, Refused
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode, check_zone_name
 from banyan.core.time import Wall, iso
 from banyan.core.zone import ADMINISTRATION, ENROLMENT, Admin, AdminEvent, Child, EnrolEvent, Health
+from banyan.zone.live import RETIRED
 from banyan.zone.own import Own
 from banyan.zone.roster import Roster
 
@@ -100,9 +101,10 @@ class ZoneWords:
         line = self._own.event(f"child-{_PAST[event]}", child.name, reason or _PAST[event], caller, **facts)
         if event is AdminEvent.ENABLE and child.quarantined:
             line = self._own.event("child-released", child.name, "out of quarantine, enabled", caller)
-        await self._roster.change(child.code, f"parent.{event}", new, line)
-        if event is AdminEvent.BAN:
-            await self._roster.cut(child.code, "banned", f"this zone was banned: {reason or 'no reason was given'}")
+        told = ("banned", f"this zone was banned: {reason or 'no reason was given'}", -1.0)
+        await self._roster.change(
+            child.code, f"parent.{event}", new, line, farewell=told if event is AdminEvent.BAN else None
+        )
 
     def _until(self, text: str) -> Wall:
         now = self._own.wall()
@@ -139,16 +141,21 @@ class ZoneWords:
         def new(row: Child) -> Child:
             return replace(row, state=ENROLMENT.after(row.state, EnrolEvent.RETIRED), health=Health.GONE)
 
-        await self._roster.cut(child.code, "retired", "this zone was retired by its parent; it may join anew")
-        await self._roster.change(child.code, "parent.retired", new, line)
+        try:
+            await self._roster.change(child.code, "parent.retired", new, line, farewell=RETIRED)
+        except NotFound:
+            # It was here when this word came: somebody's word came first, or this one, said before, was kept.
+            return
 
     async def _rename(self, caller: Caller, child: Child, name: str) -> None:
         check_zone_name(name)
         if name == child.name:
             return
         line = self._own.event("child-renamed", child.name, f"is {name} from now on", caller, name=name)
-        await self._roster.change(child.code, "parent.renamed", lambda row: replace(row, name=name), line)
-        await self._roster.cut(child.code, "renamed", f"this zone is {name} from now on", 0.0)
+        told = ("renamed", f"this zone is {name} from now on", 0.0)
+        await self._roster.change(
+            child.code, "parent.renamed", lambda row: replace(row, name=name), line, farewell=told
+        )
 
     async def _admit(self, caller: Caller, child: Child) -> None:
         if not child.quarantined:

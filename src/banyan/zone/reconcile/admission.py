@@ -14,7 +14,7 @@ from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode, code_text, join_path
 from banyan.core.messages import PROTOCOL_CEILING, Admitted, Enrol, Greet, Welcome
 from banyan.core.ports import Clock, Ids, Peer, Store
-from banyan.core.records import Unit
+from banyan.core.records import StoreUnknown, Unit
 from banyan.core.time import Wall
 from banyan.core.zone import ENROLMENT, Admin, Child, EnrolEvent
 from banyan.trust.attest import Context, verify
@@ -118,6 +118,8 @@ class Admission:
         # the tree are memory's, and reserved. So the commits of many strangers go together.
         above, through = self._place_of(request.code)
 
+        let_in: list[ZoneCode] = []
+
         def work(unit: Unit) -> tuple[Child, Standing]:
             admit = judge(unit, above, through)
             if admit.use is not None and not unit.codes.use(admit.use, request.fingerprint, now):
@@ -126,6 +128,7 @@ class Admission:
                     f"join code {admit.use} was used by another key in this very moment; "
                     "make a new one (`banyan code create`)",
                 )
+            let_in[:] = [admit.code]
             kind, text = _ADMITTED[admit.standing]
             child = admitted_child(admit, request, unit.children.get(admit.code), now)
             child = replace(child, certificate_until=Wall(now + self._settings.certificate_life))
@@ -135,8 +138,17 @@ class Admission:
             self._own.write(unit, self._own.event(kind, child.name, text, caller, **_facts(child, admit)))
             return child, admit.standing
 
+        def kept(unit: Unit, made: tuple[Child, Standing]) -> bool:
+            return unit.children.get(made[0].code) == made[0]
+
         with self._roster.reserved(request.code, (request.code,)):
-            child, stands = await self._store.write("parent.admitted", work)
+            try:
+                child, stands = await self._own.again.write("parent.admitted", work, kept)
+            except StoreUnknown:
+                # Whose place it is to take.
+                for code in let_in[-1:]:
+                    self._roster.doubt(code)
+                raise
             async with self._roster.lock(child.code):
                 # Read again: a person's word may have come between the commit and this lock.
                 newest = await self._store.read(lambda unit: unit.children.get(child.code))

@@ -13,7 +13,7 @@ from dataclasses import replace
 import msgspec
 import structlog
 
-from banyan.core.errors import BanyanError, Refused, Unreachable
+from banyan.core.errors import BanyanError, NotFound, Refused, Unreachable
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode, code_text, join_path
 from banyan.core.lineage import Delta
@@ -33,7 +33,7 @@ from banyan.core.messages import (
     Welcome,
 )
 from banyan.core.ports import Clock, Ids, ParentSession, Peer, Store
-from banyan.core.records import Unit
+from banyan.core.records import StoreUnknown, Unit
 from banyan.core.text import shown
 from banyan.core.time import Mono, Terms, Wall, iso
 from banyan.core.zone import ENROLMENT, Admin, Child, ChildState, Condition, EnrolEvent, Health
@@ -47,11 +47,12 @@ from banyan.trust.marks import MarkVerdict, judge_marks
 from banyan.zone.announcing import Announcing
 from banyan.zone.firm import firm
 from banyan.zone.inbox import use_changes
+from banyan.zone.live import Live, check_key
 from banyan.zone.members import Members
 from banyan.zone.own import Own
 from banyan.zone.reconcile.admission import Admission
 from banyan.zone.reconcile.restores import Meeting, Restores
-from banyan.zone.roster import Live, Roster
+from banyan.zone.roster import Roster
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.tree import Tree
 
@@ -153,8 +154,9 @@ class Children:
                 if session.gone:
                     # What stood before this in the line took as long as the child waits: it dials again.
                     raise Unreachable(CHILD_GONE, "the child hung up before its session was opened", transient=True)
-                live = self._roster.took(await self._store.write("parent.connected", work))
+                live = self._roster.took(await self._roster.store(hello.code, "parent.connected", work))
                 live.session = session
+                live.keys = {live.child.fingerprint}
                 live.until = Mono(began + life)
                 live.told = (self._tree.path, self._ancestors())
                 # Which shapes it holds its first report says.
@@ -284,7 +286,10 @@ class Children:
             return replace(child, state=state, health=Health.GONE, health_reason="it left by its own word")
 
         event = self._own.event("child-left", live.child.name, "left by its own word")
-        await self._roster.change(live.child.code, "parent.left", left, event)
+        try:
+            await self._roster.said(live, "parent.left", left, event)
+        except NotFound:
+            return  # it was retired already, perhaps by this word, said before
 
     async def renew(self, session: ParentSession, renew: Renew) -> Renewed:
         live = self._in_session(session)
@@ -301,7 +306,8 @@ class Children:
                 raise Refused("banned", f"{child.name} was banned during its session")
             return replace(child, fingerprint=fingerprint(public), certificate_until=until)
 
-        await self._roster.change(session.code, "parent.renewed", renewed)
+        live.keys.add(fingerprint(public))
+        await self._roster.said(live, "parent.renewed", renewed)
         if live.session is session:
             live.until = Mono(now + self._settings.certificate_life)
         return Renewed(self._admission.certify(session.code, public), self._admission.bundle())
@@ -320,10 +326,14 @@ class Children:
         async with live.receiving:
             if self._roster.live.get(session.code) is not live or live.session is not session:
                 raise Refused("replaced", "a newer session of this zone took the place of this one", transient=True)
+            if session.code in self._roster.doubtful:
+                # What it reported before is not known yet; what would this be judged by?
+                await self._roster.settle_reports(live)
+                return True
             return await self._take(live, report)
 
     async def _take(self, live: Live, report: Report) -> bool:
-        code, inbox = live.child.code, live.inbox
+        code, inbox, keys = live.child.code, live.inbox, live.keys
         resend = False
         if report.digest is not None:
             step = inbox.digest(report.digest, self._members.child_counters(code), self._own.wall())
@@ -347,11 +357,16 @@ class Children:
                 stored, put, drop = uses.stored, uses.put, uses.drop
 
                 def keep(unit: Unit) -> None:
+                    check_key(unit.children.get(code), keys)
                     unit.ledger.put(code, put)
                     unit.ledger.delete(code, drop)
                     unit.streams.put_generations(code, unit.streams.generations(code)[0], stored)
 
-                await self._store.write("parent.ledger", keep)
+                try:
+                    await self._store.write("parent.ledger", keep)
+                except StoreUnknown:
+                    await self._roster.settle_reports(live)
+                    return True
                 if not self._roster.holds(live, inbox):
                     return True
                 inbox.accept_ledger(uses)
@@ -359,7 +374,7 @@ class Children:
         return resend
 
     async def _receive_lineage(self, live: Live, delta: Delta) -> bool:
-        code, inbox = live.child.code, live.inbox
+        code, inbox, keys = live.child.code, live.inbox, live.keys
         step = inbox.lineage(delta, self._roster.held(code))
         if step is None:
             return False
@@ -377,6 +392,7 @@ class Children:
         kept = tuple(msgspec.structs.replace(row, reason=shown(row.reason, 500)) for row in sifted.kept)
 
         def keep(unit: Unit) -> None:
+            check_key(unit.children.get(code), keys)
             unit.lineage.put(code, kept)
             unit.lineage.delete(code, step.drop)
             unit.streams.put_generations(code, step.stored, unit.streams.generations(code)[1])
@@ -384,7 +400,12 @@ class Children:
         # Before the commit: the place of one that was refused may become free during it.
         self._roster.keep_refused(code, [one.row.code for one in sifted.refused])
         with self._roster.reserved(code, [row.code for row in kept]):
-            await self._store.write("parent.lineage", keep)
+            try:
+                await self._store.write("parent.lineage", keep)
+            except StoreUnknown:
+                # It goes on from what is there; the places are kept until that is known.
+                await self._roster.settle_reports(live)
+                return False
             if not self._roster.holds(live, inbox):
                 # It was told meanwhile to start over; what is stored is replaced by the whole that comes.
                 return False
@@ -414,7 +435,7 @@ class Children:
                 return replace(child, state=ENROLMENT.after(child.state, event))
 
             line = self._own.event(f"child-{after}", live.child.name, _STEPS[after])
-            await self._roster.change(live.child.code, f"parent.{event}", moved, line)
+            await self._roster.said(live, f"parent.{event}", moved, line)
 
     async def _heard(self, live: Live) -> None:
         """Health from the child's own word; only a change of it is stored, and not more often than CHANGE_GAP."""
@@ -436,7 +457,7 @@ class Children:
         if health is not before.health:
             text = said or f"answers again; it was {before.health}"
             line = self._own.event(f"child-{health}", before.name, text)
-        await self._roster.change(before.code, "parent.heard", heard, line)
+        await self._roster.said(live, "parent.heard", heard, line)
 
     # --- grants and certificates ------------------------------------------------------------------
 

@@ -16,9 +16,10 @@ from banyan.core.ports import Clock
 from banyan.core.time import Mono, Wall, iso
 from banyan.core.zone import Admin, Child, Health
 from banyan.health.suspicion import Heard, Judge, Watchlist
+from banyan.zone.live import Live
 from banyan.zone.own import Own
 from banyan.zone.reconcile.children import Children
-from banyan.zone.roster import Live, Roster
+from banyan.zone.roster import Roster
 
 # Children judged in one pass, so that a restart with 20,000 of them does not hold the loop.
 BATCH = 500

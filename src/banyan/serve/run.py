@@ -215,7 +215,7 @@ async def build(
     clock, ids = given or SystemClock(), SystemIds()
     seal, zone_settings = seal_file(settings), settings.for_zone()
     store = open_store(
-        settings.folder, settings.store.url or None, ids=ids, clock=clock, seal_key=seal, observer=observer
+        settings.folder, settings.store.url or None, ids=ids, clock=clock, seal_key=seal, observer=observer, sole=True
     )
     stack.push_async_callback(store.close)
     link = settings.link

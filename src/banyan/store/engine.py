@@ -157,9 +157,10 @@ def _postgresql(url: str) -> Database:
 
     writer, reader = engine(_WRITER, writes=True), engine(_READER, writes=False)
     begin_with(writer, f"SELECT pg_advisory_xact_lock({WRITER_LOCK})")
-    return Database(_named(url), writer, reader, warnings)
+    return Database(named(url), writer, reader, warnings)
 
 
-def _named(url: str) -> str:
+def named(url: str) -> str:
+    """The database of that URL, as errors call it."""
     parts = psycopg.conninfo.conninfo_to_dict(url)
     return f"the database {parts.get('dbname') or 'of the user'} at {parts.get('host') or 'this machine'}"

@@ -9,18 +9,20 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import psycopg
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from banyan.core.errors import BadInput, Broken, Refused
 from banyan.core.ports import Clock, Ids
 from banyan.store.durable import make_file, make_folder, sync_folder
-from banyan.store.engine import APPLICATION_ID, Database, database
+from banyan.store.engine import APPLICATION_ID, Database, database, named
 from banyan.store.faults import refusal
 from banyan.store.keys import KEY_SIZE, Seal, SqlKeys, seal_from_file
 from banyan.store.location import Location, PostgresqlServer, SqliteFile, parse_location
 from banyan.store.lock import FolderLock
 from banyan.store.migrations.upgrade import HEAD, newer, upgrade
+from banyan.store.sole import SoleProcess
 from banyan.store.store import DEFAULT_LIMITS, Limits, Observer, SqlStore
 
 DATABASE_NAME = "banyan.db"
@@ -37,13 +39,16 @@ def open_store(
     seal_key: Path | None = None,
     observer: Observer | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    sole: bool = False,
 ) -> SqlStore:
     """The store of the zone whose folder is `data`; both are made when they are not there.
 
     `location`: see location.py; DATA/banyan.db without one. `seal_key`: a file of 32 bytes kept elsewhere (a
-    systemd credential); DATA/seal.key without one. `ids` and `clock` are used from several threads.
-    Raises Conflict("folder-in-use"), Refused("database-newer" | "database-foreign"), Broken("seal-key-wrong" |
-    "seal-key-missing" | "database-damaged"), BadInput("password-in-url" | …), Unreachable, StoreFull.
+    systemd credential); DATA/seal.key without one. `ids` and `clock` are used from several threads. `sole`: no other
+    process may have a PostgreSQL database so, from whatever folder or machine.
+    Raises Conflict("folder-in-use" | "database-in-use"), Refused("database-newer" | "database-foreign"),
+    Broken("seal-key-wrong" | "seal-key-missing" | "database-damaged"), BadInput("password-in-url" | …),
+    Unreachable, StoreFull.
     """
     where = SqliteFile(data / DATABASE_NAME) if location is None else parse_location(location)
     try:
@@ -54,16 +59,37 @@ def open_store(
             "bad-data-folder", f"the data folder {data} can not be used ({error.strerror}); give another (--data)"
         ) from error
     try:
-        opened = open_database(where)
+        alone = _alone(where) if sole and isinstance(where, PostgresqlServer) else None
+
+        def release() -> None:
+            if alone is not None:
+                alone.release()
+            lock.release()
+
         try:
-            seal = _unseal(opened, data, seal_key, ids)
-            return SqlStore(opened, seal, ids=ids, clock=clock, observer=observer, limits=limits, released=lock.release)
+            opened = open_database(where)
+            try:
+                seal = _unseal(opened, data, seal_key, ids)
+                if alone is not None:
+                    alone.watch(opened)
+                return SqlStore(opened, seal, ids=ids, clock=clock, observer=observer, limits=limits, released=release)
+            except BaseException:
+                opened.dispose()
+                raise
         except BaseException:
-            opened.dispose()
+            release()
             raise
     except BaseException:
         lock.release()
         raise
+
+
+def _alone(server: PostgresqlServer) -> SoleProcess:
+    what = named(server.url)
+    try:
+        return SoleProcess(server, what)
+    except psycopg.Error as error:
+        raise refusal(DBAPIError(None, None, error), what) from error
 
 
 def open_database(location: Location) -> Database:

@@ -1,0 +1,100 @@
+"""One process per zone's database on PostgreSQL: an advisory lock of a session of its own, while the store is open.
+
+A folder's lock (lock.py) says nothing to another machine, or folder. Several controllers of one zone have no contract
+yet: two would both believe to be the zone. The server drops the lock with the session, however that ends; so each
+writing transaction looks whether our session has it still, and takes it anew before anything more is written.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import psycopg
+from sqlalchemy import Connection, event
+from sqlalchemy.exc import OperationalError
+
+from banyan.core.errors import Conflict
+from banyan.store.engine import APPLICATION_ID, CONNECT_TIMEOUT, Database
+from banyan.store.location import PostgresqlServer
+
+# The two-part space of advisory locks, which that of the writers (engine.WRITER_LOCK) does not touch.
+_KEY = f"{APPLICATION_ID}, 1"
+_OURS = (
+    "EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 "
+    f"AND classid = {APPLICATION_ID} AND objid = 1 "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+class SoleProcess:
+    """Taken on construction. Raises Conflict("database-in-use") naming who has it, or psycopg's errors.
+
+    Its `watch` has every transaction of a writer refused, as one that finds no server, while another has the lock.
+    """
+
+    def __init__(self, server: PostgresqlServer, what: str) -> None:
+        self._url = server.url
+        self._what = what
+        self._guard = threading.Lock()
+        self._session: psycopg.Connection[tuple[object, ...]] | None = None
+        self._pid = 0
+        self._take()
+
+    def _take(self) -> None:
+        self.release()
+        session = psycopg.connect(
+            self._url,
+            autocommit=True,
+            connect_timeout=CONNECT_TIMEOUT,
+            application_name="banyan (the zone)",
+            keepalives_idle=30,
+            keepalives_interval=10,
+            keepalives_count=3,
+        )
+        try:
+            row = session.execute(f"SELECT pg_try_advisory_lock({_KEY})").fetchone()
+            if row is None or not row[0]:
+                raise self._held(session)
+        except BaseException:
+            session.close()
+            raise
+        self._session, self._pid = session, session.info.backend_pid
+
+    def _held(self, session: psycopg.Connection[tuple[object, ...]]) -> Conflict:
+        row = session.execute(
+            "SELECT pid, application_name, coalesce(host(client_addr), 'the socket of its machine') "
+            f"FROM pg_stat_activity WHERE {_OURS} AND pg_locks.pid = pg_stat_activity.pid)"
+        ).fetchone()
+        who = "another session" if row is None else f"{row[1]!r} from {row[2]} (server process {row[0]})"
+        return Conflict(
+            "database-in-use",
+            f"{self._what} is in use by {who}; one process serves a zone at a time: stop that one, or give this one a "
+            "database of its own. If its machine is gone, end it there: "
+            + ("wait a minute" if row is None else f"SELECT pg_terminate_backend({row[0]})"),
+        )
+
+    def watch(self, database: Database) -> None:
+        """From now on no transaction of the writer begins while our session has lost the lock."""
+
+        def begin(connection: Connection) -> None:
+            mine = connection.exec_driver_sql(f"SELECT {_OURS} AND pid = {self._pid})").scalar()
+            if not mine:
+                self._again()
+
+        event.listen(database.writer, "begin", begin)
+
+    def _again(self) -> None:
+        """Raises OperationalError, which a transaction takes for a server that is not there."""
+        with self._guard:
+            try:
+                self._take()
+            except Conflict as error:
+                raise OperationalError(None, None, psycopg.OperationalError(error.text)) from error
+            except psycopg.Error as error:
+                raise OperationalError(None, None, error) from error
+
+    def release(self) -> None:
+        """May be called again."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()

@@ -1,0 +1,79 @@
+"""One process runs one zone: a second one on its PostgreSQL database is refused, and one that lost its lock stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from banyan.core.errors import BanyanError, Conflict
+from banyan.core.ids import ZoneCode
+from banyan.core.records import Self, Unit
+from banyan.core.time import Wall
+from banyan.store.open import open_store
+from banyan.store.store import Limits, SqlStore
+from tests.contract.store.conftest import Run
+from tests.contract.store.fakes import SeededIds, StillClock
+from tests.contract.store.postgresql import Server
+
+LOCKS = "SELECT pid FROM pg_locks JOIN pg_database ON oid = database WHERE locktype = 'advisory' AND datname = %s"
+
+
+def alone(data: Path, url: str, key: Path | None = None) -> SqlStore:
+    limits = Limits(retries=1, retry_seconds=0.01)
+    return open_store(data, url, ids=SeededIds(3), clock=StillClock(), seal_key=key, limits=limits, sole=True)
+
+
+def put(unit: Unit) -> None:
+    unit.self_.put(Self(ZoneCode(1), "top", Wall(1.0)))
+
+
+@pytest.fixture
+def url(server: Server) -> str:
+    return server.new_database()
+
+
+@pytest.fixture
+def first(url: str, tmp_path: Path, run: Run) -> Iterator[SqlStore]:
+    store = alone(tmp_path / "one", url)
+    yield store
+    run(store.close())
+
+
+def end(server: Server, url: str) -> None:
+    """Ends the session that has the lock, as a failed network or a failover does."""
+    name = url.partition("@/")[2].partition("?")[0]
+    with server.connect() as connection:
+        pids = [pid for (pid,) in connection.execute(LOCKS, (name,)).fetchall()]
+        assert len(pids) == 1
+        connection.execute("SELECT pg_terminate_backend(%s, 5000)", (pids[0],))
+
+
+def test_a_second_process_is_told_who_has_the_database(first: SqlStore, url: str, tmp_path: Path, run: Run) -> None:
+    key = tmp_path / "one" / "seal.key"
+    with pytest.raises(
+        Conflict, match=r"'banyan \(the zone\)' from .* \(server process \d+\); .*pg_terminate"
+    ) as refused:
+        alone(tmp_path / "two", url, key)
+    assert refused.value.code == "database-in-use"
+    run(first.write("put", put))
+    run(first.close())
+    run(alone(tmp_path / "two", url, key).close())
+
+
+def test_whoever_lost_the_lock_writes_nothing_until_it_has_it_again(
+    first: SqlStore, url: str, server: Server, tmp_path: Path, run: Run
+) -> None:
+    run(first.write("put", put))
+    end(server, url)
+    # Nobody else came: it is taken again.
+    run(first.write("put", put))
+    end(server, url)
+    second = alone(tmp_path / "two", url, tmp_path / "one" / "seal.key")
+    with pytest.raises(BanyanError) as refused:
+        run(first.write("put", put))
+    assert refused.value.code == "store-unreachable"
+    assert "in use by" in refused.value.detail
+    run(second.close())
+    run(first.write("put", put))

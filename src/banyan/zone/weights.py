@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import msgspec
-
 from banyan.core.ids import ZoneCode
 from banyan.core.lineage import Entry, Row
+from banyan.core.reading import msgpack_reader
 
-_ENTRY = msgspec.msgpack.Decoder(Entry)
+_ENTRY = msgpack_reader(Entry)
 
 
 class Weights:
@@ -60,5 +59,5 @@ def weight(row: Row) -> int:
 
 
 def entry_of(row: Row) -> Entry:
-    """The signed entry in a row. Raises msgspec.ValidationError (a ValueError)."""
-    return _ENTRY.decode(row.entry)
+    """The signed entry in a row. Raises ValueError."""
+    return _ENTRY(row.entry)

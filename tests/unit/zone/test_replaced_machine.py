@@ -14,7 +14,7 @@ from banyan.core.secret import Secret
 from banyan.core.zone import Child, ChildState
 from banyan.trust.keys import fingerprint, public_key
 from tests.unit.zone.household import ADMIN, Household, Kid, delta
-from tests.unit.zone.test_at_once import Door, code
+from tests.unit.zone.test_at_once import Door, Held, code
 
 
 @pytest.fixture
@@ -97,6 +97,31 @@ def test_a_session_goes_on_with_a_key_that_it_was_renewed_to(house: Household) -
     kid.renew()
     kid.report(condition="unavailable", reason="no rack answers")
     assert house.zone.roster.live[kid.code].child.health_reason == "no rack answers"
+
+
+def test_a_hello_that_is_given_up_leaves_no_session(house: Household) -> None:
+    kid = house.kid("lab")
+
+    async def late() -> None:
+        held = Held(house, "parent.connected", first=True)
+        said = asyncio.ensure_future(kid.say_hello())
+        await house.nap(0.1)
+        said.cancel()
+        held.let_go()
+        await asyncio.wait([said])
+
+    house.run(late())
+    assert house.zone.roster.live[kid.code].session is None
+
+
+def test_of_one_that_is_banned_no_more_it_is_not_said(house: Household) -> None:
+    kid = house.kid("lab")
+    house.run(house.zone.words.apply(ADMIN, "zone.ban", kid.code, {}))
+    house.start()
+    house.go(3_600.0)
+    assert house.zone.roster.live[kid.code].child.reason.endswith("; it is banned")
+    house.run(house.zone.words.apply(ADMIN, "zone.unban", kid.code, {}))
+    assert "banned" not in house.zone.roster.live[kid.code].child.reason
 
 
 @pytest.mark.parametrize("word", ["zone.retire", "zone.ban", "zone.rename"])

@@ -94,6 +94,9 @@ class ZoneWords:
                 self._check_may_let_in(caller, row)
             admin = ADMINISTRATION.after(row.admin, event)
             kept = reason if admin is not Admin.ENABLED else ""
+            if admin is not row.admin:
+                # Of one that fell silent the verdict says what it was then.
+                row = replace(row, health_reason=row.health_reason.removesuffix(f"; it is {row.admin}"))
             row = replace(row, admin=admin, admin_reason=kept, admin_by=caller.subject, maintenance_until=until)
             return replace(row, quarantined=False) if event is AdminEvent.ENABLE else row
 

@@ -7,6 +7,7 @@ of a child's row is made under that child's lock (zone/roster.py), so that memor
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -165,7 +166,12 @@ class Children:
                 grant, _ = self._grant(live)
                 return live, grant
 
-        live, grant = await firm(connect())
+        try:
+            live, grant = await firm(connect())
+        except asyncio.CancelledError:
+            # Nobody waits for it any more, and nobody would say that it ended.
+            await self.ended(session, "given up while it was opened")
+            raise
         child = live.child
         return HelloAck(
             grant=grant,

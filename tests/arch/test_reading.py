@@ -18,7 +18,6 @@ KNOWN = {
     "zone/compute/hosts.py",
     "zone/front.py",
     "zone/identity/keys.py",
-    "zone/roster.py",
 }
 
 

@@ -184,4 +184,5 @@ def _read(file: Path, what: str) -> str:
 
 
 def _unfit(file: Path, what: str) -> BadInput:
-    return BadInput("bad-file", f"the file {file} must hold a {what} and nothing else, one line")
+    where = "standard input (-)" if str(file) == "-" else f"the file {file}"
+    return BadInput("bad-file", f"{where} must hold a {what} and nothing else, one line")

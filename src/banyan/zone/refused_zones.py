@@ -51,6 +51,10 @@ class RefusedZones:
             if code in self._codes.get(carrier, ()):
                 self._drop(carrier, code)
 
+    def of(self, carrier: ZoneCode) -> set[ZoneCode]:
+        """Zones of this carrier that are not there for now."""
+        return set(self._codes.get(carrier, ()))
+
     def leave(self, carrier: ZoneCode) -> None:
         """The carrier is gone."""
         self.forget(carrier, list(self._codes.get(carrier, ())))

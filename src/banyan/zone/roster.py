@@ -386,6 +386,9 @@ class Roster:
         """Notes zones that this child reported and that may not be there: somebody else's, so far."""
         self._refused.put(carrier, codes)
 
+    def refused(self, carrier: ZoneCode) -> set[ZoneCode]:
+        return self._refused.of(carrier)
+
     def _free(self, codes: Iterable[ZoneCode]) -> None:
         """Zones that left their place here: whoever was refused with one of them is asked again."""
         for code in codes:

@@ -11,6 +11,7 @@ from banyan.core.ids import ZoneCode
 from banyan.core.zone import ChildState
 from banyan.zone.refused_zones import RefusedZones
 from tests.unit.zone.household import ADMIN, Household, delta
+from tests.unit.zone.test_at_once import Siblings
 
 A, B, C = ZoneCode(1), ZoneCode(2), ZoneCode(3)
 
@@ -119,3 +120,12 @@ def test_a_retired_carrier_is_remembered_no_more(house: Household) -> None:
     house.run(house.zone.words.apply(ADMIN, "zone.retire", second.code, {}))
     assert len(house.zone.roster._refused) == 0
     assert house.zone.roster.get(first.code).child.state is not ChildState.RETIRED
+
+
+def test_after_a_restart_a_child_with_refused_zones_is_asked_for_all_it_has(house: Household) -> None:
+    both = Siblings(house)
+    house.run(both.say(both.first))
+    house.run(both.say(both.second))
+    house.restore(house.store.image())
+    assert both.second.open().known.lineage == 0
+    assert both.first.open().known.lineage == 2, "nothing of it was refused"

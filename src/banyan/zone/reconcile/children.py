@@ -401,10 +401,12 @@ class Children:
             check_key(unit.children.get(code), keys)
             unit.lineage.put(code, kept)
             unit.lineage.delete(code, step.drop)
-            unit.streams.put_generations(code, step.stored, unit.streams.generations(code)[1])
+            unit.streams.put_generations(code, step.stored if whole else 0, unit.streams.generations(code)[1])
 
         # Before the commit: the place of one that was refused may become free during it.
         self._roster.keep_refused(code, [one.row.code for one in sifted.refused])
+        # What is remembered of refusals a restart forgets: then the child is asked for the whole.
+        whole = not self._roster.refused(code) - {row.code for row in kept} - set(step.drop)
         with self._roster.reserved(code, [row.code for row in kept]):
             try:
                 await self._store.write("parent.lineage", keep)

@@ -409,7 +409,7 @@ class Front(ServersFront):
             for up in self._zone.ups.values()
         ]
         rows += [
-            {"kind": "rack", "name": racked.name, "then": "stays; Banyan made nothing in it"}
+            {"kind": "rack", "name": racked.name, "then": "stays, with every server in it, whoever made it"}
             for racked in self._zone.racks.values()
         ]
         if apply:

@@ -51,8 +51,11 @@ _SUBJECT = {"X-Subject-Token": "{token of red-user}"}
 _EC2 = ("POST", f"{_U}/credentials/OS-EC2", {"tenant_id": "{red-project}"})
 # A key whose secret is known, and what it signs at the lab's hour.
 _BLOB = '{"access": "k", "secret": "s"}'
-_SIGNER = ("POST", "/credentials", {"credential": {
-    "type": "ec2", "blob": _BLOB, "user_id": "{red-user}", "project_id": "{red-project}"}})
+_SIGNER = (
+    "POST",
+    "/credentials",
+    {"credential": {"type": "ec2", "blob": _BLOB, "user_id": "{red-user}", "project_id": "{red-project}"}},
+)
 _PARAMS = {"SignatureVersion": "2", "Timestamp": LAB_HOUR}
 _SIGNED = f"GET\nh\n/\nSignatureVersion=2&Timestamp={LAB_HOUR.replace(':', '%3A')}".encode()
 _CREDENTIAL = ("POST", "/credentials", {"credential": {"type": "x", "blob": "b", "user_id": "{red-user}"}})

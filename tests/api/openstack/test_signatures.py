@@ -98,8 +98,9 @@ def test_a_string_that_s3_signs(lab: Keyed) -> None:
     assert lab.ask("POST", "/s3tokens", admin, {"credentials": body}).status_code == 400
 
 
-@pytest.mark.parametrize("params", [{}, {"SignatureVersion": "0"}, {"SignatureVersion": "2"},
-                                    {"SignatureVersion": "2", "Timestamp": "now"}])
+@pytest.mark.parametrize(
+    "params", [{}, {"SignatureVersion": "0"}, {"SignatureVersion": "2"}, {"SignatureVersion": "2", "Timestamp": "now"}]
+)
 def test_what_is_no_signature_is_said(lab: Keyed, params: dict[str, str]) -> None:
     answer = lab.tell({**lab.signed(), "params": params})
     assert answer.status_code == 400

@@ -99,4 +99,3 @@ def test_forged_images_are_refused(run: Run, tmp_path: Path) -> None:
         else:
             bring_back(tmp_path / "forged", tmp_path / extra.replace("/", "_"))
             assert not list(tmp_path.rglob("evil")) and not list(tmp_path.rglob(f"*_*/{FOLDER}"))
-

@@ -10,6 +10,8 @@ from cyclopts import App, Parameter
 from banyan.cli.output import Screen, instant, number
 from banyan.cli.serve import Config, Data, Json
 from banyan.cli.target import read_passphrase
+from banyan.core.errors import BadInput
+from banyan.core.secret import Secret
 from banyan.core.time import TimeBasis
 
 if TYPE_CHECKING:
@@ -18,11 +20,12 @@ if TYPE_CHECKING:
 
 File = Annotated[Path, Parameter(metavar="FILE", help="The backup.")]
 Passphrase = Annotated[
-    Path,
+    Path | None,
     Parameter(
         metavar="F",
-        help="A file with the passphrase that seals it, one line; - is standard input.",
+        help="A file with the passphrase that seals it, one line; - is standard input. Needed.",
         allow_leading_hyphen=True,
+        show_default=False,
     ),
 ]
 
@@ -36,11 +39,21 @@ WithoutImages = Annotated[
 ]
 
 
+def _passphrase(file: Path | None) -> Secret:
+    if file is None:
+        raise BadInput(
+            "no-passphrase",
+            "a backup is sealed with a passphrase: --passphrase-file F names a file that holds it in one line "
+            "(`openssl rand -base64 24 > F`, mode 0600). Keep it elsewhere: without it nobody reads the backup",
+        )
+    return read_passphrase(file)
+
+
 def backup(
     file: File,
     /,
     *,
-    passphrase_file: Passphrase,
+    passphrase_file: Passphrase = None,
     without_images: WithoutImages = False,
     data: Data = None,
     config: Config = None,
@@ -54,7 +67,7 @@ def backup(
     made = write(
         settings.folder,
         file,
-        read_passphrase(passphrase_file),
+        _passphrase(passphrase_file),
         ids=SystemIds(),
         now=TimeBasis().correct(SystemClock().wall()),
         location=settings.store.url or None,
@@ -65,7 +78,7 @@ def backup(
     return _show(made, json, f"{file} holds it")
 
 
-def restore(file: File, /, *, passphrase_file: Passphrase, data: Data = None, json: Json = False) -> int:
+def restore(file: File, /, *, passphrase_file: Passphrase = None, data: Data = None, json: Json = False) -> int:
     """Make a new or empty data folder the zone of a backup.
 
     Until `banyan release` it forgets nobody, and lets nobody in by what it knew before.
@@ -77,7 +90,7 @@ def restore(file: File, /, *, passphrase_file: Passphrase, data: Data = None, js
     made = read(
         file,
         settings.folder,
-        read_passphrase(passphrase_file),
+        _passphrase(passphrase_file),
         ids=SystemIds(),
         now=TimeBasis().correct(SystemClock().wall()),
     )

@@ -26,6 +26,7 @@ def check(
     join_code_file: Annotated[
         Path | None,
         Parameter(
+            name=("--join-code-file", "--code-file"),
             metavar="F",
             help="A file with a join code (- is standard input): its parent is looked at as well.",
             allow_leading_hyphen=True,

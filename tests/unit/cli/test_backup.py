@@ -76,3 +76,19 @@ def test_a_passphrase_is_one_line(tmp_path: Path, content: str) -> None:
 
 def test_a_passphrase_keeps_its_spaces(passphrase: Path) -> None:
     assert read_passphrase(passphrase).reveal() == b"correct horse battery"
+
+
+@pytest.mark.parametrize("word", ["backup", "restore"])
+def test_a_missing_passphrase_is_said_with_how_to_make_one(
+    word: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "b"
+    assert run([word, str(file), "--data", str(folder)]) == 2
+    assert "--passphrase-file F" in capsys.readouterr().err
+    assert not file.exists()
+
+
+def test_a_check_takes_the_code_file_by_the_name_that_join_has(tmp_path: Path) -> None:
+    found = run(["check", "--code-file", str(tmp_path / "none"), "--data", str(tmp_path / "z"), "--json"])
+    assert found == run(["check", "--join-code-file", str(tmp_path / "none"), "--data", str(tmp_path / "z"), "--json"])
+    assert found == 2

@@ -16,7 +16,11 @@ from banyan.zone.inbox import Inbox
 # What a session is told when it ends: a code, a text, when to come back (seconds; below 0: never).
 Farewell = tuple[str, str, float]
 
-RETIRED: Farewell = ("retired", "this zone was retired by its parent; what joins in its stead needs a new data folder and a new code", -1.0)
+RETIRED: Farewell = (
+    "retired",
+    "this zone was retired by its parent; what joins in its stead needs a new data folder and a new code",
+    -1.0,
+)
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+import structlog
 
 from banyan.core.digest import Digest
 from banyan.core.errors import Conflict
@@ -95,8 +96,11 @@ def test_the_second_failed_scan_makes_it_unavailable_and_says_why(lab: Lab) -> N
     lab.activate()
     before = lab.fold()
     lab.driver.fails_after = 1
-    lab.go_on(200.0)
+    with structlog.testing.capture_logs() as logs:
+        lab.go_on(200.0)
     rack = lab.rack()
+    # Who follows the log is told as well, once and not with each scan.
+    assert [line["reason"] for line in logs if line["event"] == "a rack is unavailable"] == [rack.reason]
     assert rack.health is RackHealth.UNAVAILABLE
     assert rack.reason == "GET /os-hypervisors answered 401; renew the credentials"
     assert lab.members.condition is Condition.UNAVAILABLE

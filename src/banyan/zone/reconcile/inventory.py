@@ -13,6 +13,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import structlog
+
 from banyan.core.catalogue import Flavor
 from banyan.core.digest import flatten
 from banyan.core.errors import Conflict
@@ -34,6 +36,7 @@ from banyan.zone.servers.watch import Watch
 from banyan.zone.streams import Streams
 
 T = TypeVar("T")
+log = structlog.get_logger("banyan.rack")
 
 JITTER = 0.1
 PROBE_DEADLINE = 30.0
@@ -320,10 +323,13 @@ class Inventory:
         return self._places.guests()
 
     async def _down(self, reason: str) -> None:
-        """Unavailable, and why; in the journal only when it was not so before."""
+        """Unavailable, and why; in the journal only when it was not so before, in the log whenever that is news."""
+        known = ""
 
         def work(unit: Unit) -> Rack:
+            nonlocal known
             before = self._owned(unit)
+            known = before.reason
             rack = replace(before, health=RackHealth.UNAVAILABLE, reason=reason[:MAX_REASON])
             if rack != before:
                 unit.racks.put(rack)
@@ -332,6 +338,8 @@ class Inventory:
             return rack
 
         rack = await self._store.write("rack.unavailable", work)
+        if rack.reason != known:
+            log.warning("a rack is unavailable", rack=rack.name, reason=rack.reason)
         self._health = rack.health
         self._members.put_rack(rack)
 

@@ -402,6 +402,7 @@ class Front(ServersFront):
         self._here(caller, Role.ADMIN)
         return await release(self._zone.own, self._zone.roster, caller, apply)
 
+    # gap: leaving says that servers stay, without counting or naming those that Banyan made, nor their images
     async def leave(self, caller: Caller, apply: bool) -> PageView:
         self._here(caller, Role.ADMIN)
         rows = [

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from banyan.core.ids import RackCode, ZoneCode
 
 
+# gap: of a rack that two zones name at once, the owner after a restart is the one under the child with the lower code
 class RackRoutes:
     """Memory only; made anew from the lineage at each start. Small: a tree has many racks."""
 

@@ -15,7 +15,7 @@ SHARE = 100
 MOST = 100_000
 
 
-# gap: of more refused zones than a carrier's share the oldest are asked for again only after a restart, or by the child's own
+# gap: of more refused zones than a carrier's share the oldest are asked for again only after a restart
 class RefusedZones:
     """At most `share` zones of one carrier, the newest; `most` in all, but at least one of each carrier."""
 

@@ -1,7 +1,8 @@
 """OpenStack's own API tests against a cloud of ours: `python dev/tempest.py --tier 1 [--area identity] [-- REGEX]`.
 
-A zone is started on a folder of its own, the peer's template is filled in, and Tempest runs the tier's list, or the
-part of it that is of one area or fits a regular expression. Each test counts once, also one whose class could not be
+A root is started, and zones below it, each on a folder of its own: the hosts lie two levels down (--depth 0 for a root
+with hosts of its own). The peer's template is filled in, and Tempest runs the tier's list, or the part of it that is of
+one area or fits a regular expression. Each test counts once, also one whose class could not be
 set up. The last two lines are
 
     N passed, N failed
@@ -109,8 +110,20 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
-# Hosts without guests of their own, quick to build on; and the flavors that the template names.
-SETTINGS = """
+# A zone lets its parent place servers, and tells it soon what it has.
+SOON = """
+[zone]
+mode = "place"
+
+[scan]
+interval = 5
+
+[terms]
+report = 2
+"""
+
+# The flavors that the template names.
+FLAVORS = """
 [[compute.flavors]]
 id = "42"
 name = "m1.nano"
@@ -124,11 +137,15 @@ name = "m1.micro"
 vcpus = 1
 memory_mib = 192
 disk_gib = 2
+"""
 
+# Hosts without guests of their own, quick to build on.
+HOSTS = 4
+RACK = f"""
 [[rack]]
 name = "lab"
 driver = "sim"
-options = { hosts = 4, guests = 0, build_seconds = 0.2 }
+options = {{ hosts = {HOSTS}, guests = 0, build_seconds = 0.2 }}
 """
 
 
@@ -165,25 +182,53 @@ def seeded(port: int, password: str) -> Cloud:
 
 
 @contextmanager
-def cloud(folder: Path) -> Iterator[Cloud]:
-    """A zone with a cloud of its own, over HTTP on loopback as the template has it; ended at the end."""
-    data, port = folder / "top", free_port()
-    data.mkdir(mode=0o700)
-    (data / "banyan.toml").write_text(SETTINGS)
-    command = [str(BANYAN), "serve", "--data", str(data), "--name", "top", "--api-tls", "off"]
-    command += ["--listen-api", f"127.0.0.1:{port}", "--listen-link", f"127.0.0.1:{free_port()}"]
-    with (folder / "top.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+def cloud(folder: Path, depth: int) -> Iterator[Cloud]:
+    """A root with a cloud of its own, over HTTP on loopback as the template has it, whose hosts lie so many levels
+    below; ended at the end."""
+    names = ["top", *(f"level{n}" for n in range(1, depth + 1))]
+    processes: list[subprocess.Popen[bytes]] = []
+    port, above = 0, folder
     try:
-        wait_for(process, port, folder / "top.log")
-        password = (data / "admin-password").read_text().strip()
+        for name in names:
+            data, own = folder / name, free_port()
+            data.mkdir(mode=0o700)
+            rack = RACK if name == names[-1] else ""
+            (data / "banyan.toml").write_text(SOON + (FLAVORS if not processes else "") + rack)
+            command = [str(BANYAN), "serve", "--data", str(data), "--name", name, "--api-tls", "off"]
+            command += ["--listen-api", f"127.0.0.1:{own}", "--listen-link", f"127.0.0.1:{free_port()}"]
+            if processes:
+                code = folder / f"{name}.code"
+                subprocess.run([str(BANYAN), "code", "create", "--data", str(above), "--out", str(code)], check=True)
+                command += ["--join-code-file", str(code)]
+            with (folder / f"{name}.log").open("wb") as log:
+                processes.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
+            wait_for(processes[-1], own, folder / f"{name}.log")
+            port, above = port or own, data
+        wait_whole(folder)
+        password = (folder / "top" / "admin-password").read_text().strip()
         yield seeded(port, password)
     finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(END_WITHIN)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        for process in reversed(processes):
+            process.send_signal(signal.SIGTERM)
+        for process in reversed(processes):
+            try:
+                process.wait(END_WITHIN)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def wait_whole(folder: Path) -> None:
+    """Until the root counts every host below it."""
+    deadline = time.monotonic() + READY_WITHIN
+    while time.monotonic() < deadline:
+        told = subprocess.run(
+            [str(BANYAN), "usage", "--data", str(folder / "top"), "--json"], capture_output=True, check=False
+        )
+        if told.returncode in (0, 6) and (json.loads(told.stdout).get("hosts") or {}).get("total") == HOSTS:
+            return
+        time.sleep(0.3)
+    logs = "\n".join(path.read_text(errors="replace")[-1000:] for path in sorted(folder.glob("*.log")))
+    raise TempestFailed(f"the tree was not whole after {READY_WITHIN:g} s:\n{logs}")
 
 
 def wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
@@ -289,6 +334,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tier", default="1", choices=("1", "2", "3"))
     parser.add_argument("--area", default="", help="identity, compute, image, network, scenario")
+    parser.add_argument("--depth", type=int, default=2, help="levels between the root and its hosts (%(default)s)")
     parser.add_argument("--concurrency", type=int, default=2)
     parser.add_argument("--quiet", action="store_true", help="without Tempest's own lines")
     parser.add_argument("--keep", metavar="DIR", default="", help="keep logs, settings and results there")
@@ -304,7 +350,7 @@ def main(arguments: list[str]) -> int:
         state, work = folder / "state", folder / "work"
         (state / "logs").mkdir(parents=True)
         (state / "lock").mkdir()
-        with cloud(folder) as at:
+        with cloud(folder, given.depth) as at:
             init = [
                 str(venv / "bin" / "tempest"),
                 "init",
@@ -320,7 +366,8 @@ def main(arguments: list[str]) -> int:
             keep = Path(given.keep)
             keep.mkdir(parents=True, exist_ok=True)
             shutil.copytree(state / "logs", keep / "logs", dirs_exist_ok=True)
-            shutil.copy(folder / "top.log", keep / "top.log")
+            for log in folder.glob("*.log"):
+                shutil.copy(log, keep / log.name)
             (keep / "verdicts.json").write_text(json.dumps(found, indent=1))
         return report(ids, found, exclusions(), unclean(seen))
 

@@ -124,7 +124,7 @@ def test_a_restored_zone_does_nothing_to_servers_before_it_is_released(client: C
     client.act(id, Action.STOP)
     client.advance(120.0)
     assert client.show(id).task is Task.STOPPING
-    client.site.ask(lambda surface, caller: surface.release(caller))
+    client.site.ask(lambda surface, caller: surface.release(caller, True))
     client.rests(id, VmState.STOPPED)
     client.settle()
 

@@ -92,8 +92,8 @@ def test_a_subtree_is_the_same_zones_at_every_level_whatever_they_are_called(wor
     for token, path in ((mid, "top/mid"), (leaf, "top/mid"), (leaf, "top/north"), (leaf, "top/north/spare")):
         with pytest.raises(NotFound):
             hosts(top, token, path)
-    # A word about a zone two levels down is allowed there too, and only there.
-    ask(top, leaf, lambda surface, caller: surface.command(caller, "zone.disable", "top/north/leaf", {}))
+    # A word about a zone two levels down is for whoever has its parent as well, and for nobody elsewhere.
+    ask(top, mid, lambda surface, caller: surface.command(caller, "zone.disable", "top/north/leaf", {}))
     spare = refused(top, leaf, lambda surface, caller: surface.command(caller, "zone.disable", "north/spare", {}))
     assert spare == "no-zone"
     listed = top.ask(lambda surface, caller: surface.tokens(caller, "", 10))

@@ -268,8 +268,8 @@ def test_a_restored_parent_decides_nothing_until_a_person_says_so(tmp_path: Path
         newer.wait_until(lambda: "no-child" in newer.uplink().get("reason", ""), "to hear that it is not known here")
         assert "restored from before it joined" in newer.uplink()["reason"]
 
-        released = top.cli("release", "--json").json()
-        assert released["restored_at"] is None
+        released = top.cli("release", "--apply", "--json").json()
+        assert released["applied"] and top.status()["restored_at"] is None
         assert cloud.zone("after", code=top.code()).join("--json").json() == {"path": "top/after"}
         # The child that joined after the backup: the documented way is to leave, and to join with a new code.
         assert newer.cli("leave", "--apply").status == 0
@@ -301,7 +301,7 @@ def test_a_parent_whose_folder_was_copied_back_finds_out_by_its_children(tmp_pat
         assert top.wait_for_zone("lab", state="ready", health="alive")["rolled_back"] is False
         late = cloud.zone("late", code=old_code).join("--json")
         assert (late.status, late.error()[0]) == (3, "code-before-restore")
-        assert top.cli("release", "--json").json()["restored_at"] is None
+        assert top.cli("release", "--apply", "--json").json()["applied"] and top.status()["restored_at"] is None
         assert late and cloud.zone("after", code=top.code()).join("--json").json() == {"path": "top/after"}
 
 

@@ -412,8 +412,8 @@ def test_a_listed_key_joins_without_a_code_and_follows_its_parent_to_another_add
         assert top.cli("key", "add", key, "lab", "--label", "site=berlin", "--mode", "observe").status == 0
         joined = banyan("join", "--data", str(lab.data), "--name", "lab", *there, "--json")
         assert joined.json() == {"path": "top/lab"}
-        again = banyan("join", "--data", str(lab.data), "--name", "lab", *there, "--json")
-        assert again.json() == joined.json() and "nobody was asked" in again.err
+        again = banyan("join", "--data", str(lab.data), "--name", "lab", *there)
+        assert again.status == 0 and "nobody was asked" in again.err
         [admitted] = [line for line in top.journal() if line["kind"] == "child-admitted"]
         assert admitted["facts"]["verifier"] == "known-key"
         top.stop()

@@ -248,7 +248,7 @@ def test_a_ban_cuts_the_stream_and_holds_for_every_door(house: House) -> None:
 
 def test_a_child_that_counts_what_cannot_be(house: House) -> None:
     """Totals that would overflow, or that are below nothing, change no total."""
-    one = house.joined("braggart")
+    one = house.joined("boaster")
     before = house.top.usage()["hosts"]["total"]
     lies: list[dict[str, int]] = [{"lh": 2**60}, {"lh": -5}, {f"lr:c{n}:t": 1 for n in range(200)}]
 

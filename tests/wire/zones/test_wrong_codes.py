@@ -212,7 +212,7 @@ def test_a_zone_does_not_even_start_under_such_a_name(tmp_path: Path, name: str,
 
 
 def test_names_are_compared_whole(top: Zone) -> None:
-    """`edge1` is not `edge1xyz`, in codes, in rows and in certificates."""
+    """`edge1` is not `edge1wxyz`, in codes, in rows and in certificates."""
     only, pattern = top.code("--name", "edge1", "--uses", "any"), top.code("--name", "edge1?", "--uses", "any")
 
     async def ask(name: str, code: str) -> Message:
@@ -220,8 +220,8 @@ def test_names_are_compared_whole(top: Zone) -> None:
 
     async def all_of_them() -> list[Message]:
         return [
-            await ask("edge1xyz", only), await ask("edge", only), await ask("edge1", pattern),
-            await ask("edge1xyz", pattern), await ask("edge1", only), await ask("edge1x", pattern),
+            await ask("edge1wxyz", only), await ask("edge", only), await ask("edge1", pattern),
+            await ask("edge1wxyz", pattern), await ask("edge1", only), await ask("edge1x", pattern),
         ]  # fmt: skip
 
     answers = asyncio.run(all_of_them())

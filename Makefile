@@ -9,9 +9,9 @@ KINDS := arch unit property contract scenario api wire
 TESTS := $(wildcard $(addprefix tests/,$(KINDS)))
 FAST := $(wildcard tests/arch tests/unit tests/property)
 PYTHON_FILES := src tests dev $(wildcard bench)
-# Files of tests are shared out to two processes: what waits for sockets runs beside what calculates. JOBS=0 is one, in order.
+# Files of tests are shared out, in their order, to two processes: what waits for sockets runs beside what calculates. JOBS=0 is one.
 JOBS ?= 2
-SIDE_BY_SIDE = -n $(JOBS) --dist loadfile
+SIDE_BY_SIDE = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 T ?=
 
 help: ## these targets

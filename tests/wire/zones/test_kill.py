@@ -1,4 +1,5 @@
-"""SIGKILL before and after each commit of each step of a join, on both sides; then the same process starts again.
+"""SIGKILL before and after each commit of each step of a join, on the child's side (test_kill_parent.py: the other);
+then the same process starts again.
 
 The steps are the units that an undisturbed join commits, and the events that the enrolment's table has on the way to
 *ready*. One that is recorded, or stands in the table, and has no case here is red; so is a case that kills nobody.
@@ -86,26 +87,6 @@ def test_a_child_that_is_killed_joins_all_the_same(tmp_path: Path, step: str, ph
         child = doomed(cloud.zone("lab", *SLOW_RACK, code=make_code(top)), f"{phase}:{step}").spawn()
         wait_for_death(child)
         reborn(child).spawn()
-        wait_until_counted(top)
-        check(top, child)
-
-
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("step", PARENT_STEPS)
-def test_a_child_joins_a_parent_that_is_killed_all_the_same(tmp_path: Path, step: str, phase: str) -> None:
-    with Cloud(tmp_path) as cloud:
-        top = doomed(cloud.zone("top"), f"{phase}:{step}").spawn()
-        try:
-            top.wait_until(top.answers, "to answer")
-            code = make_code(top)
-        except (AssertionError, OSError):
-            # It died on the way; then the code that it did not hand out is made again.
-            wait_for_death(top)
-            code = make_code(reborn(top).start())
-        child = cloud.zone("lab", *SLOW_RACK, code=code).spawn()
-        if top.program == "doomed":
-            wait_for_death(top)
-            reborn(top).start()
         wait_until_counted(top)
         check(top, child)
 

@@ -240,7 +240,7 @@ def _echo(pipe: Connection, loop: str) -> None:
     async def run() -> None:
         context = server_context(identity())
         options = {"compression": None, "ping_interval": None, "max_queue": 4}
-        async with serve(each, "127.0.0.1", 0, ssl=context, backlog=4096, **options) as server:  # type: ignore[arg-type]
+        async with serve(each, "127.0.0.1", 0, ssl=context, backlog=4096, **options) as server:  # type: ignore[arg-type]  # options of the server's own
             host, port = next(iter(server.sockets)).getsockname()[:2]
             pipe.send(f"{host}:{port}")
             await asyncio.Event().wait()
@@ -316,13 +316,13 @@ class Bare:
         pass
 
     async def send(self, frame: bytes) -> None:
-        await self._connection.send(frame)  # type: ignore[attr-defined]
+        await self._connection.send(frame)  # type: ignore[attr-defined]  # opened before it is asked
 
     async def receive(self) -> bytes:
-        return await self._connection.recv()  # type: ignore[attr-defined, no-any-return]
+        return await self._connection.recv()  # type: ignore[attr-defined, no-any-return]  # opened before it is asked
 
     async def close(self, reason: str = "") -> None:
-        await self._connection.close()  # type: ignore[attr-defined]
+        await self._connection.close()  # type: ignore[attr-defined]  # opened before it is asked
 
 
 async def talk(wire: Wire, beats: int) -> None:

@@ -44,7 +44,7 @@ async def ready(address: str, certificate: Path) -> None:
             if (await Connection(f"https://{address}", str(certificate)).ask("GET", "/healthz")).status == 200:
                 return
         except (Unreachable, OSError):
-            pass
+            pass  # not up yet
         await asyncio.sleep(0.1)
     raise SystemExit(f"{address} does not answer")
 

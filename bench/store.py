@@ -101,7 +101,7 @@ async def scan(store: SqlStore, number: int, seen: list[Guest]) -> float:
     began = perf_counter()
     for at in range(0, len(seen), BATCH):
         batch = seen[at : at + BATCH]
-        await store.write("scan.guests", lambda u, batch=batch: u.guests.put(RACK, number, batch))  # type: ignore[misc]
+        await store.write("scan.guests", lambda u, batch=batch: u.guests.put(RACK, number, batch))  # type: ignore[misc]  # mypy infers no type beside a default
     await store.write("scan.sweep", lambda u: u.guests.sweep(RACK, number))
     return len(seen) / (perf_counter() - began)
 

@@ -94,7 +94,7 @@ def _section(struct: type[msgspec.Struct], title: str, prefix: str = "") -> list
     return [f"### {title}", "", *(["", doc, ""] if doc else []), *_rows(struct, prefix), ""]
 
 
-def built_in() -> list[Registration]:  # type: ignore[type-arg]
+def built_in() -> list[Registration]:  # type: ignore[type-arg]  # registrations of any settings
     """The drivers that come with Banyan; not what else happens to be installed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found = []

@@ -12,7 +12,7 @@ from banyan.core.transitions import Table
 ROOMS = ("core", "placement", "health", "trust")
 
 
-def tables() -> Iterator[tuple[str, str, Table]]:  # type: ignore[type-arg]
+def tables() -> Iterator[tuple[str, str, Table]]:  # type: ignore[type-arg]  # tables of any states and events
     """(module, name, table) of every Table at the top of a module, in order of module and name."""
     seen: set[int] = set()
     for room in ROOMS:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import yaml
-from openstackclient import shell  # type: ignore[import-not-found,unused-ignore]
+from openstackclient import shell  # type: ignore[import-not-found,unused-ignore]  # only in the environment of that client
 
 from dev.clients.steps import step, want
 

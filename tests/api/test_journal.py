@@ -141,7 +141,7 @@ def test_a_stream_ends_when_its_token_is_revoked() -> None:
             return name, data
 
     name, data = asyncio.run(follow())
-    assert (name, data["error"]["code"]) == ("end", "token-revoked")  # type: ignore[index]
+    assert (name, data["error"]["code"]) == ("end", "token-revoked")
 
 
 def test_streams_are_bounded_apart_from_requests_and_free_their_place() -> None:

@@ -237,8 +237,8 @@ def test_another_users_process_is_cut_without_an_answer(tmp_path: Path) -> None:
     stranger = struct.pack("3i", 4242, os.geteuid() + 1000, 0)
 
     class Elsewhere(protocol.LocalProtocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(Lying(transport))  # type: ignore[arg-type]
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(Lying(transport))
 
     class Lying:
         """A transport whose peer is somebody else."""

@@ -104,7 +104,7 @@ def total(all: list[Figures]) -> dict:
 def standing(usage: dict, classes: object) -> dict:
     """The part of `banyan usage` that is compared; states without guests are left out."""
     return {
-        "resources": {cls: usage["resources"].get(cls, {}) for cls in classes},  # type: ignore[attr-defined]
+        "resources": {cls: usage["resources"].get(cls, {}) for cls in classes},
         "hosts": usage["hosts"],
         "guests": {state: count for state, count in usage["guests"].items() if count},
     }

@@ -50,7 +50,7 @@ def there(world: World) -> set[str]:
 def shares(site: Site) -> list[str]:
     """What is still to be decided or said there."""
 
-    def work(unit):  # type: ignore[no-untyped-def]
+    def work(unit):
         owed = [row for member in unit.shares.owing() for row in unit.shares.owed(member, "", 100)]
         return (
             [f"{row.state} {row.order}" for row in owed]

@@ -89,7 +89,7 @@ class Client:
     # --- words --------------------------------------------------------------------------------------
 
     def order(self, id: str = "", count: int = 1, spec: Specification = SPEC, **fields: object) -> list[str]:
-        one = Order(id or self.site.ids.token(16).hex(), TOP, "p1", "u1", spec, count, count, **fields)  # type: ignore[arg-type]
+        one = Order(id or self.site.ids.token(16).hex(), TOP, "p1", "u1", spec, count, count, **fields)
         taken = self.until_answered(
             lambda site: site.servers(
                 lambda servers, caller: servers.order(replace(caller, request=f"req-{one.id}"), one)
@@ -143,7 +143,7 @@ class Client:
 
     def one(self, **fields: object) -> str:
         """A server that is active."""
-        (id,) = self.order(**fields)  # type: ignore[arg-type]
+        (id,) = self.order(**fields)
         self.rests(id, VmState.ACTIVE)
         return id
 

@@ -57,7 +57,7 @@ def test_deaths_at_random_leave_all_or_none(seed: int) -> None:
             assert found == there(world), said
             assert len(found) in {0, *range(least, most + 1)} if told is None else found == told, said
             for id in found:
-                top.tree(lambda servers, caller, id=id: servers.act(caller, id, Action.DELETE))  # type: ignore[misc]
+                top.tree(lambda servers, caller, id=id: servers.act(caller, id, Action.DELETE))
             settle(world)
             assert not there(world)
         assert not world.failures()

@@ -59,7 +59,7 @@ def listed(world: World, kind: str, path: str = "") -> tuple[list[Mapping[str, A
     absent: dict[str, None] = {}
     marker = ""
     while True:
-        page = world["top"].ask(lambda surface, caller, m=marker: surface.page(caller, kind, path, {}, m, 100))  # type: ignore[misc]
+        page = world["top"].ask(lambda surface, caller, m=marker: surface.page(caller, kind, path, {}, m, 100))
         rows += [msgspec.json.decode(bytes(item)) for item in page.items]
         absent |= dict.fromkeys(page.absent)
         marker = page.marker

@@ -29,7 +29,7 @@ def world() -> Iterator[World]:
 def grouped(
     policy: GroupPolicy, scope: GroupScope = GroupScope.HOST, group: str = "g1", **more: object
 ) -> Specification:
-    return replace(SPEC, hints=Hints(group, policy, scope, **more))  # type: ignore[arg-type]
+    return replace(SPEC, hints=Hints(group, policy, scope, **more))
 
 
 def one(top: Site, spec: Specification, least: int = 1) -> tuple[Made, ...]:
@@ -108,7 +108,7 @@ def test_an_order_that_nobody_answered_for_is_settled_before_the_next_of_its_gro
             world.loop.call_soon(lambda: world[name].crash("a test"))
 
     for name in ("top/z1", "top/z2"):
-        at(world[name], "order.claimed", lambda name=name: kill(name))  # type: ignore[misc]
+        at(world[name], "order.claimed", lambda name=name: kill(name))
     (first,) = one(top, spec)
     assert [zone(first)] != dead
     with pytest.raises(Unreachable, match="group g1"):

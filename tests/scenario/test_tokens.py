@@ -40,7 +40,7 @@ def world() -> Iterator[World]:
         assert world.failures() == []
 
 
-def _code(name: str) -> Ask:  # type: ignore[type-arg]
+def _code(name: str) -> Ask:
     return lambda surface, caller: surface.create_code(
         caller, name=name, driver="*", labels={}, uses=1, expires=86_400.0, mode="place", replace=False
     )

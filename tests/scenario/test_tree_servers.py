@@ -60,7 +60,7 @@ def test_many_are_spread_over_all_leaves_and_paged_newest_first(world: World) ->
     after = ""
     while True:
         query = ServerQuery(every_project=True, limit=7, after=after)
-        page = top.tree(lambda servers, caller, query=query: servers.page(caller, query))  # type: ignore[misc]
+        page = top.tree(lambda servers, caller, query=query: servers.page(caller, query))
         found += [server.id for server in page.servers]
         after = page.after
         if not after:

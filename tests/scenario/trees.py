@@ -24,9 +24,7 @@ def plant(world: World, shape: str) -> Site:
 
 
 def create(site: Site, count: int = 1, spec: Specification = SPEC, **more: object) -> Created:
-    return site.tree(
-        lambda servers, caller: servers.create(caller, spec, least=1, most=count, project="p1", **more)  # type: ignore[arg-type]
-    )
+    return site.tree(lambda servers, caller: servers.create(caller, spec, least=1, most=count, project="p1", **more))
 
 
 def show(site: Site, id: str) -> Server:

@@ -31,7 +31,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _head_timer: asyncio.TimerHandle | None = None
     _stall_timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only: uvicorn binds no other transport
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections:
             transport.abort()
@@ -105,7 +105,7 @@ class BoundedProtocol(HttpToolsProtocol):
 class LocalProtocol(BoundedProtocol):
     """The local socket: the peer's user stands in the scope's `client`, as the kernel names it."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only: uvicorn binds no other transport
         peer = peer_user(transport.get_extra_info("socket"))
         super().connection_made(transport)
         if peer not in (0, os.geteuid()):
@@ -131,7 +131,7 @@ def user_name(user: int) -> str:
 def bounded(protocol: type[BoundedProtocol], bounds: Limits) -> type[BoundedProtocol]:
     """`protocol` with these limits: uvicorn makes instances by itself, so they travel in the class."""
 
-    class Bounded(protocol):  # type: ignore[valid-type, misc]
+    class Bounded(protocol):  # type: ignore[valid-type, misc]  # the class is chosen at run time, by what is installed
         limits = bounds
 
     return Bounded

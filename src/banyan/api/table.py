@@ -77,7 +77,7 @@ def route(
     summary: str,
     *,
     query: type[Q] = NoQuery,  # type: ignore[assignment]  # the default stands for the handler's own type
-    body: type[B] = NoBody,  # type: ignore[assignment]
+    body: type[B] = NoBody,  # type: ignore[assignment]  # NoBody is a B where a row names none
     answer: type[msgspec.Struct] | None = None,
     paged: bool = False,
     status: int = 200,

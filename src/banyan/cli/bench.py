@@ -345,7 +345,7 @@ async def _delete(run: Run, lines: Sequence[Connection]) -> int:
 
         async def client(line: Connection, left: Iterator[str] = left) -> None:
             for id in left:
-                with suppress(Unreachable):
+                with suppress(Unreachable):  # it is listed again, and asked again
                     reply = await line.ask("DELETE", f"{COMPUTE}/servers/{id}")
                     if reply.status in (204, 404):
                         gone.add(id)

@@ -63,7 +63,7 @@ def ranking(order: tuple[Sort, ...]) -> Callable[[Sequence[str | float]], Any]:
             if x == y:
                 continue
             try:
-                less = x < y  # type: ignore[operator]
+                less = x < y  # type: ignore[operator]  # those that have no order are refused below
             except TypeError as error:
                 raise BadInput("bad-marker", "the marker is of a list with another order") from error
             return 1 if less is sort.descending else -1

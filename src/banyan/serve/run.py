@@ -177,7 +177,7 @@ async def _until(
     log.info("stopping", name=built.zone.own.name)
     await built.parent.stop("this zone's parent stops, or starts again", RETURN)
     for server in (outside, inside):
-        server.should_exit = True  # type: ignore[attr-defined]
+        server.should_exit = True  # type: ignore[attr-defined]  # the server of uvicorn, which is typed as what it serves
     await built.zone.roster.flush()
     for task in running:
         task.cancel()

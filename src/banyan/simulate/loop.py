@@ -120,7 +120,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def create_task(
         self,
-        coro: Coroutine[Any, Any, T],  # type: ignore[override]
+        coro: Coroutine[Any, Any, T],  # type: ignore[override]  # wider than asyncio says: any coroutine
         *,
         name: object = None,
         context: Context | None = None,
@@ -130,7 +130,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         owner = _OWNER.get() if context is None else context.get(_OWNER)
         task: _Task[T] = _Task.__new__(_Task)
         task._number = number  # before __init__, which puts the task into asyncio's set of all tasks
-        task.__init__(coro, loop=self, name=str(name) if name is not None else f"task-{number}", context=context)  # type: ignore[misc]
+        task.__init__(coro, loop=self, name=str(name) if name is not None else f"task-{number}", context=context)  # type: ignore[misc]  # a task is made of a class that was chosen before
         if owner is not None:
             owner.tasks[task] = None
             task.add_done_callback(owner.tasks.pop)
@@ -193,8 +193,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         """One turn of run_forever: what is ready now, or, if nothing is, a jump to the next timer."""
-        ready = self._ready  # type: ignore[attr-defined]
-        if not ready and not self._stopping:  # type: ignore[attr-defined]
+        ready = self._ready  # type: ignore[attr-defined]  # of BaseEventLoop, which types do not name
+        if not ready and not self._stopping:  # type: ignore[attr-defined]  # the same
             self._jump()
         for _ in range(len(ready)):
             handle = ready.popleft()
@@ -231,7 +231,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         while timers and timers[0][0] <= self._instant:
             timer = heapq.heappop(timers)[2]
             if not timer.cancelled():
-                self._ready.append(timer)  # type: ignore[attr-defined]
+                self._ready.append(timer)  # type: ignore[attr-defined]  # the same
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """Called by TimerHandle.cancel; cancelled timers leave the heap when they come up, or by compaction."""

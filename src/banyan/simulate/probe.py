@@ -44,7 +44,7 @@ def probe(zones: int, hours: float, hosts: int = 10) -> Cost:
             for number in range(first, min(first + WAVE, zones + 1)):
                 name = f"z{number}"
                 code = top.ask(
-                    lambda surface, caller, name=name: surface.create_code(  # type: ignore[misc]
+                    lambda surface, caller, name=name: surface.create_code(  # type: ignore[misc]  # mypy infers no type beside a default
                         caller, name=name, driver="*", labels={}, uses=1, expires=86_400.0, mode="place", replace=False
                     )
                 ).code

@@ -94,7 +94,7 @@ class InlineStore:
         await self._reach("answer read")
         if error is not None:
             raise error
-        return value  # type: ignore[return-value]
+        return value  # type: ignore[return-value]  # no error, so it is a T
 
     async def close(self) -> None:
         self._die("closed")

@@ -67,8 +67,8 @@ class Codec(Generic[R]):
                 self._out.append((field.name, lambda value: msgspec.json.encode(value, order="deterministic").decode()))
                 self._in.append((field.name, decode))  # type: ignore[arg-type]  # a text column gives str
             elif issubclass(kind, Enum):
-                self._out.append((field.name, lambda value: value.value))  # type: ignore[attr-defined]
-                self._in.append((field.name, lambda value, kind=kind: None if value is None else kind(value)))  # type: ignore[misc]
+                self._out.append((field.name, lambda value: value.value))  # type: ignore[attr-defined]  # an Enum has a value
+                self._in.append((field.name, lambda value, kind=kind: None if value is None else kind(value)))  # type: ignore[misc]  # mypy infers no type beside a default
             else:
                 self._out.append((field.name, _same))
                 self._in.append((field.name, _same))

@@ -121,7 +121,7 @@ class Transactor:
                 connection.invalidate()
                 connection.close()
             except SQLAlchemyError:
-                pass
+                pass  # it is thrown away because it is broken; another one is opened for the next unit
 
     def close(self) -> None:
         connection, self._connection, self._unit = self._connection, None, None

@@ -87,7 +87,7 @@ def _header(token: str, most: int) -> _Header:
         if len(parts) == 3 and [_text(part) for part in raw] == parts:
             return msgspec.json.decode(raw[0], type=_Header)
     except (binascii.Error, msgspec.MsgspecError, ValueError):
-        pass
+        pass  # whatever is wrong with it, a stranger hears one word
     raise NotSigned
 
 

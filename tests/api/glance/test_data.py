@@ -80,7 +80,7 @@ def test_an_image_is_active_only_when_its_data_is_durable(monkeypatch: pytest.Mo
         async def written(name: str, work: object) -> object:
             if name == "image.received":
                 done.append("row")
-            return await write(name, work)  # type: ignore[arg-type]
+            return await write(name, work)
 
         monkeypatch.setattr(c.store, "write", written)
         monkeypatch.setattr(os, "fsync", synced)
@@ -133,7 +133,7 @@ def test_a_commit_whose_answer_is_not_heard_loses_no_data(how: str, monkeypatch:
         inside, go_on = asyncio.Event(), asyncio.Event()
 
         async def unheard(name: str, work: object) -> object:
-            done = await write(name, work)  # type: ignore[arg-type]
+            done = await write(name, work)
             if name == "image.received":
                 inside.set()
                 await go_on.wait()
@@ -163,7 +163,7 @@ def test_an_upload_that_can_not_be_undone_at_once_is_undone_later(monkeypatch: p
         async def full(name: str, work: object) -> object:
             if name == "image.failed":
                 raise StoreFull("store-full", "no room")
-            return await write(name, work)  # type: ignore[arg-type]
+            return await write(name, work)
 
         monkeypatch.setattr(c.store, "write", full)
         with pytest.raises(ConnectionError):

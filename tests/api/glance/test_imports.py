@@ -159,7 +159,7 @@ def test_what_breaks_inside_is_told_as_a_failure() -> None:
             yield b"x"
             raise ZeroDivisionError
 
-        c.fetcher.fetch = broken  # type: ignore[method-assign]
+        c.fetcher.fetch = broken
         id = await c.image()
         await c.ok("POST", f"/v2/images/{id}/import", web())
         await c.images.imports.idle()

@@ -259,7 +259,7 @@ def test_any_change_of_an_image_may_be_anything(shared: Prepared, runner: asynci
     path = data.draw(names.map(lambda name: f"/{name}") | JSON)
     one: object = {str(way): path} if old else {"op": way, "path": path}
     if data.draw(st.booleans()):
-        one = {**one, "value": data.draw(JSON | st.sampled_from(list(FULL.values())))}  # type: ignore[dict-item]
+        one = {**one, "value": data.draw(JSON | st.sampled_from(list(FULL.values())))}
     body = data.draw(st.sampled_from([[one], [one, one], one]) | JSON)
     where = f"/v2/images/{shared.ids['queued']}"
     answer = runner.run(raw(shared.cloud, "PATCH", where, body, "admin", OLD if old else NEW))

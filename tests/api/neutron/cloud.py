@@ -108,11 +108,7 @@ class Cloud:
             from banyan.core import addresses
 
             pools = addresses.size(found.pools)
-            inside = sum(
-                1
-                for _, one in holders
-                if addresses.covers(found.pools, addresses.address(one))  # type: ignore[arg-type]
-            )
+            inside = sum(1 for _, one in holders if addresses.covers(found.pools, addresses.address(one)))
             assert left == pools - inside, (left, pools, inside)
             assert found.used == len(holders)
             return int(found.used)

@@ -217,7 +217,7 @@ def test_an_external_network_of_two_subnets_is_used_to_the_end() -> None:
     async def play(cloud: Cloud) -> None:
         out = await cloud.outside("203.0.113.0/30")
         more = _subnet(out, "203.0.113.4/30")["subnet"]
-        await cloud.ok("POST", "/subnets", {"subnet": {**more, "project_id": "outer"}}, "admin")  # type: ignore[dict-item]
+        await cloud.ok("POST", "/subnets", {"subnet": {**more, "project_id": "outer"}}, "admin")
         found = [(await cloud.make("floatingip", floating_network_id=out))["floating_ip_address"] for _ in range(2)]
         assert found == ["203.0.113.2", "203.0.113.6"]
         said = await cloud.refused(409, "POST", "/floatingips", {"floatingip": {"floating_network_id": out}})

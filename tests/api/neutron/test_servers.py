@@ -235,11 +235,11 @@ def test_an_interface_that_the_server_refuses_is_taken_back() -> None:
         async def refuse(*arguments: Any, **more: Any) -> Any:
             raise Conflict("busy", "another action is under way")
 
-        cloud.servers.act = refuse  # type: ignore[method-assign]
+        cloud.servers.act = refuse
         body = {"interfaceAttachment": {"net_id": network}}
         answer = await cloud.ask("POST", f"/servers/{id}/os-interface", body, headers={NOVA: "2.96"}, service="compute")
         assert answer.status_code == 409
-        cloud.servers.act = real  # type: ignore[method-assign]
+        cloud.servers.act = real
         assert await ports_of(cloud, id) == [] and await cloud.used(subnet) == 0
 
     run(play)
@@ -275,10 +275,10 @@ def test_a_server_that_is_not_deleted_keeps_its_ports(error: Exception) -> None:
         async def refuse(*arguments: Any, **more: Any) -> Any:
             raise error
 
-        cloud.servers.act = refuse  # type: ignore[method-assign]
+        cloud.servers.act = refuse
         answer = await cloud.ask("DELETE", f"/servers/{id}", headers={NOVA: "2.96"}, service="compute")
         assert answer.status_code >= 400
-        cloud.servers.act = real  # type: ignore[method-assign]
+        cloud.servers.act = real
         assert len(await ports_of(cloud, id)) == 1 and await cloud.used(subnet) == 1
 
     run(play)

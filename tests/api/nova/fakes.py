@@ -148,7 +148,7 @@ class FakeServers:
         assert isinstance(who, Principal)
         found = [server for server in self.rows.values() if self._matches(who, server, query)]
         for sort in reversed(query.sort or ()):
-            found.sort(key=lambda s, key=sort.key: (_value(s, key), s.id), reverse=sort.descending)  # type: ignore[misc]
+            found.sort(key=lambda s, key=sort.key: (_value(s, key), s.id), reverse=sort.descending)
         if not query.sort:
             found.sort(key=lambda s: s.id, reverse=True)
         begin = int(query.after or 0)

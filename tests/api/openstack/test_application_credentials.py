@@ -13,17 +13,17 @@ from tests.api.openstack.lab import SYSTEM, Json, Lab, on_project
 @pytest.fixture
 def lab() -> Iterator[Lab]:
     lab = Lab()
-    lab.project_id = lab.project("p1")  # type: ignore[attr-defined]
-    lab.user_id = lab.user("ann")  # type: ignore[attr-defined]
-    lab.grant("manager", f"users/{lab.user_id}", f"projects/{lab.project_id}")  # type: ignore[attr-defined]
+    lab.project_id = lab.project("p1")
+    lab.user_id = lab.user("ann")
+    lab.grant("manager", f"users/{lab.user_id}", f"projects/{lab.project_id}")
     yield lab
     lab.close()
 
 
 def make(lab: Lab, **more: object) -> httpx.Response:
-    token = lab.log_in("ann", "ann-pw", on_project(lab.project_id))  # type: ignore[attr-defined]
+    token = lab.log_in("ann", "ann-pw", on_project(lab.project_id))
     body = {"application_credential": {"name": "key", **more}}
-    return lab.ask("POST", f"/users/{lab.user_id}/application_credentials", token, body)  # type: ignore[attr-defined]
+    return lab.ask("POST", f"/users/{lab.user_id}/application_credentials", token, body)
 
 
 def made(lab: Lab, **more: object) -> Json:
@@ -44,7 +44,7 @@ def test_a_key_gives_a_token_of_its_project_with_its_roles(lab: Lab) -> None:
     key = made(lab, roles=[{"name": "member"}])
     token = use(lab, key).json()["token"]
     assert [role["name"] for role in token["roles"]] == ["member", "reader"]
-    assert token["project"]["id"] == lab.project_id  # type: ignore[attr-defined]
+    assert token["project"]["id"] == lab.project_id
     assert token["application_credential"] == {"id": key["id"], "name": "key", "restricted": True}
     assert token["methods"] == ["application_credential"]
 
@@ -61,7 +61,7 @@ def test_by_its_name_a_key_is_found_with_its_user(lab: Lab) -> None:
 
 def test_its_secret_is_told_once(lab: Lab) -> None:
     key = made(lab)
-    shown = lab.good("GET", f"/users/{lab.user_id}/application_credentials", lab.admin)  # type: ignore[attr-defined]
+    shown = lab.good("GET", f"/users/{lab.user_id}/application_credentials", lab.admin)
     assert "secret" not in shown["application_credentials"][0]
     assert use(lab, key).status_code == 201
     assert use(lab, key, secret="other").status_code == 401
@@ -73,7 +73,7 @@ def test_it_gives_no_role_that_its_user_lacks(lab: Lab) -> None:
     assert make(lab, roles=[{"name": "admin"}]).status_code == 404
     key = made(lab)
     member, manager = lab.role("member"), lab.role("manager")
-    where = f"/projects/{lab.project_id}/users/{lab.user_id}/roles"  # type: ignore[attr-defined]
+    where = f"/projects/{lab.project_id}/users/{lab.user_id}/roles"
     lab.good("PUT", f"{where}/{member}", lab.admin)
     lab.good("DELETE", f"{where}/{manager}", lab.admin)
     assert [role["name"] for role in use(lab, key).json()["token"]["roles"]] == ["member", "reader"]
@@ -84,7 +84,7 @@ def test_it_gives_no_role_that_its_user_lacks(lab: Lab) -> None:
 def test_it_keeps_its_scope(lab: Lab) -> None:
     key = made(lab)
     other = lab.project("p2")
-    lab.grant("member", f"users/{lab.user_id}", f"projects/{other}")  # type: ignore[attr-defined]
+    lab.grant("member", f"users/{lab.user_id}", f"projects/{other}")
     for scope in (on_project(other), SYSTEM, "unscoped"):
         assert use(lab, key, scope).status_code == 401
     token = use(lab, key).headers["X-Subject-Token"]
@@ -109,7 +109,7 @@ def test_deleted_its_tokens_are_dead(lab: Lab) -> None:
     key = made(lab)
     token = use(lab, key).headers["X-Subject-Token"]
     assert lab.ask("GET", "/auth/projects", token).status_code == 200
-    lab.good("DELETE", f"/users/{lab.user_id}/application_credentials/{key['id']}", lab.admin)  # type: ignore[attr-defined]
+    lab.good("DELETE", f"/users/{lab.user_id}/application_credentials/{key['id']}", lab.admin)
     assert lab.ask("GET", "/auth/projects", token).status_code == 401
     assert use(lab, key).status_code == 401
 
@@ -118,10 +118,10 @@ def test_deleted_its_tokens_are_dead(lab: Lab) -> None:
 def test_a_restricted_key_makes_no_further_ones(lab: Lab, unrestricted: bool, status: int) -> None:
     key = made(lab, unrestricted=unrestricted)
     token = use(lab, key).headers["X-Subject-Token"]
-    user = lab.user_id  # type: ignore[attr-defined]
+    user = lab.user_id
     body = {"application_credential": {"name": "second"}}
     assert lab.ask("POST", f"/users/{user}/application_credentials", token, body).status_code == status
-    ec2 = {"tenant_id": lab.project_id}  # type: ignore[attr-defined]
+    ec2 = {"tenant_id": lab.project_id}
     assert lab.ask("POST", f"/users/{user}/credentials/OS-EC2", token, ec2).status_code == status
 
 
@@ -133,7 +133,7 @@ def test_access_rules_are_kept_to(lab: Lab) -> None:
     key = made(lab, access_rules=rules)
     assert [rule["path"] for rule in key["access_rules"]] == ["/v3/users/*", "/v2.1/servers"]
     token = use(lab, key).headers["X-Subject-Token"]
-    user = lab.user_id  # type: ignore[attr-defined]
+    user = lab.user_id
     assert lab.ask("GET", f"/users/{user}", token).status_code == 200
     assert lab.ask("HEAD", f"/users/{user}", token).status_code == 200
     assert lab.ask("GET", f"/users/{user}/projects", token).status_code == 403
@@ -155,7 +155,7 @@ def test_names_are_unique_for_a_user(lab: Lab) -> None:
 
 
 def test_at_the_zones_machine_a_key_is_made_for_anybody(lab: Lab) -> None:
-    user, project = lab.user_id, lab.project_id  # type: ignore[attr-defined]
+    user, project = lab.user_id, lab.project_id
     body = {"application_credential": {"name": "local", "project_id": project}}
     answer = lab.ask("POST", f"/users/{user}/application_credentials", json=body, local=True)
     assert answer.status_code == 201

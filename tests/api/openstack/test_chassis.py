@@ -338,7 +338,7 @@ def test_refusals_that_can_not_be_journalled_are_answered_all_the_same() -> None
     async def refused(caller: Caller | None, address: str, what: str, error: str) -> None:
         raise Unreachable("store-busy", "busy")
 
-    surface.refused = refused  # type: ignore[method-assign]
+    surface.refused = refused
     assert api.cloud is not None
     api.cloud.refusals = refused
 

@@ -71,7 +71,7 @@ def principal(lab: Lab, token: str) -> Principal:
 
 def fresh() -> Lab:
     _, _, image = prepared()
-    return Lab(image, seed=3)  # type: ignore[arg-type]
+    return Lab(image, seed=3)
 
 
 def filled(value: object, ids: Mapping[str, str]) -> object:

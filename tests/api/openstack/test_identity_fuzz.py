@@ -18,7 +18,7 @@ _LAB: list[Lab] = []
 def lab() -> Lab:
     """One for all examples: what they change, they change in it."""
     if not _LAB:
-        _LAB.append(Lab(prepared()[2], seed=5))  # type: ignore[arg-type]
+        _LAB.append(Lab(prepared()[2], seed=5))
     return _LAB[0]
 
 
@@ -38,7 +38,7 @@ SETTINGS = settings(max_examples=120, deadline=None, suppress_health_check=list(
 
 def check(status: int, headers: object, content: bytes, name: str) -> None:
     assert status < 500 or status == 501, f"{name}: {status} {content[:300]!r}"
-    assert "x-openstack-request-id" in headers  # type: ignore[operator]
+    assert "x-openstack-request-id" in headers
     if status >= 400 and content:
         fault = msgspec.json.decode(content)["error"]
         assert fault["code"] == status and fault["message"] and fault["title"]
@@ -49,7 +49,7 @@ def check(status: int, headers: object, content: bytes, name: str) -> None:
 def test_any_field_may_be_anything(row: object, data: st.DataObject) -> None:
     """One field of a well-formed body is replaced, or added."""
     ids, tokens, _ = prepared()
-    case = CASES[row.name]  # type: ignore[attr-defined]
+    case = CASES[row.name]
     body = filled(case.body, {**ids, "made": ids["endpoint"], "key": ids["key"]})
     assert isinstance(body, dict)
     outer = data.draw(st.sampled_from(sorted(body)))
@@ -60,8 +60,8 @@ def test_any_field_may_be_anything(row: object, data: st.DataObject) -> None:
     else:
         body[outer] = data.draw(VALUES)
     path = str(filled(case.path, {**ids, "made": ids["endpoint"]}))
-    answer = lab().ask(row.method, path, tokens["admin"], body)  # type: ignore[attr-defined]
-    check(answer.status_code, answer.headers, answer.content, row.name)  # type: ignore[attr-defined]
+    answer = lab().ask(row.method, path, tokens["admin"], body)
+    check(answer.status_code, answer.headers, answer.content, row.name)
 
 
 @SETTINGS
@@ -71,17 +71,17 @@ def test_any_field_may_be_anything(row: object, data: st.DataObject) -> None:
 def test_any_id_may_be_anything(row: object, text: str) -> None:
     from urllib.parse import quote
 
-    path = row.path.removeprefix("/v3")  # type: ignore[attr-defined]
+    path = row.path.removeprefix("/v3")
     try:
         spelled = quote(text, safe="")
     except UnicodeEncodeError:
         spelled = "%ED%A0%80"
-    for name in row.parameters:  # type: ignore[attr-defined]
+    for name in row.parameters:
         path = path.replace(f"{{{name}}}", spelled)
-    if row.method == "PUT" and "/regions/" in path:  # type: ignore[attr-defined]
+    if row.method == "PUT" and "/regions/" in path:
         return
-    answer = lab().ask(row.method, path, prepared()[1]["admin"], CASES[row.name].body)  # type: ignore[attr-defined]
-    check(answer.status_code, answer.headers, answer.content, row.name)  # type: ignore[attr-defined]
+    answer = lab().ask(row.method, path, prepared()[1]["admin"], CASES[row.name].body)
+    check(answer.status_code, answer.headers, answer.content, row.name)
 
 
 @SETTINGS
@@ -103,9 +103,9 @@ def test_any_query_may_be_anything(row: object, pairs: list[tuple[str, str]]) ->
         query = urlencode(pairs)
     except UnicodeEncodeError:
         query = "name=%ED%A0%80"
-    path = row.path.removeprefix("/v3") + "?" + query  # type: ignore[attr-defined]
+    path = row.path.removeprefix("/v3") + "?" + query
     answer = lab().ask("GET", path, prepared()[1]["admin"])
-    check(answer.status_code, answer.headers, answer.content, row.name)  # type: ignore[attr-defined]
+    check(answer.status_code, answer.headers, answer.content, row.name)
 
 
 @SETTINGS

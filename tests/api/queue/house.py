@@ -83,7 +83,7 @@ class Recording(FakeSurface):
         super().__init__()
         self.proved: list[tuple[str, str, str]] = []
 
-    async def authenticate(self, bearer: str, address: str, request: str):  # type: ignore[no-untyped-def]
+    async def authenticate(self, bearer: str, address: str, request: str):
         self.proved.append((bearer, address, request))
         return await super().authenticate(bearer, address, request)
 

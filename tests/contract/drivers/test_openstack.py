@@ -19,7 +19,7 @@ class TestOpenStack(DriverContract):
     secrets: ClassVar[tuple[str, ...]] = (PASSWORD, TOKEN)
 
     @pytest.fixture(autouse=True)
-    def _cloud(self, tmp_path: Path):  # type: ignore[no-untyped-def]
+    def _cloud(self, tmp_path: Path):
         self.standin = StandIn()
         filled(self.standin, hosts=300, servers=40)
         self.path = self.standin.clouds_yaml(tmp_path)

@@ -235,7 +235,7 @@ def report(**changes: object) -> Report:
         "scanned": True,
         **changes,
     }
-    return Report(**fields)  # type: ignore[arg-type]
+    return Report(**fields)
 
 
 def _numbered(one: Report, seq: int) -> Report:

@@ -72,7 +72,7 @@ def test_a_slow_side_of_our_own_ends_the_session(transport: Transport) -> None:
                 await asyncio.Event().wait()
                 raise AssertionError
 
-            child.report = stuck  # type: ignore[method-assign]
+            child.report = stuck
             world.run(link)
             await child.until("ended")
             assert child.reasons[0].startswith("own-side")

@@ -29,7 +29,7 @@ def greet(purpose: str = "session", floor: int = 1, ceiling: int = 1) -> Greet:
 
 
 def settings(transport: Transport, **changes: object) -> ParentSettings:
-    return ParentSettings(timing=transport.timing, **changes)  # type: ignore[arg-type]
+    return ParentSettings(timing=transport.timing, **changes)
 
 
 @dataclass
@@ -92,7 +92,7 @@ class World:
             route,
             self.transport.clock,
             self.transport.ids,
-            ChildSettings(**given),  # type: ignore[arg-type]
+            ChildSettings(**given),
         )
         return side, link
 
@@ -152,7 +152,7 @@ class Talker:
 async def refused(call: asyncio.Future[object] | object) -> BanyanError:
     """The error that an awaitable raises."""
     try:
-        await call  # type: ignore[misc]
+        await call
     except BanyanError as error:
         return error
     raise AssertionError("it was not refused")

@@ -64,7 +64,7 @@ def test_an_unknown_code_serves_nobody(kept: Kept) -> None:
 def test_a_use_is_undone_with_its_unit(kept: Kept) -> None:
     kept.write(lambda u: u.codes.put(CODE))
 
-    def work(u):  # type: ignore[no-untyped-def]
+    def work(u):
         assert u.codes.use("code", b"a", NOW)
         raise LookupError
 

@@ -41,7 +41,7 @@ MIGRATION = Migration(
 
 @pytest.mark.parametrize("record", [FLAVOR, KEY, GROUP, AGGREGATE, MIGRATION])
 def test_these_records_leave_no_field_at_its_default(record: object) -> None:
-    for field in fields(record):  # type: ignore[arg-type]
+    for field in fields(record):
         assert getattr(record, field.name) != field.default, f"{type(record).__name__}.{field.name}"
 
 
@@ -65,7 +65,7 @@ SIZES = [("b", 512, 10, True), ("a", 1024, 10, True), ("d", 256, 20, False), ("c
 
 
 def _flavors(kept: Kept) -> None:
-    def work(u):  # type: ignore[no-untyped-def]
+    def work(u):
         for id, memory, disk, public in SIZES:
             assert u.compute.flavors.add(Flavor(id, f"name {id}", 1, memory, disk, public=public))
         assert u.compute.flavors.open("c", "p1")

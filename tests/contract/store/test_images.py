@@ -35,13 +35,13 @@ TASK = ImageTask(
 
 @pytest.mark.parametrize("record", [IMAGE, MEMBER, TASK])
 def test_these_records_leave_no_field_at_its_default(record: object) -> None:
-    for field in fields(record):  # type: ignore[arg-type]
+    for field in fields(record):
         assert getattr(record, field.name) != field.default, f"{type(record).__name__}.{field.name}"
 
 
 def add(kept: Kept, *images: Image) -> None:
     for image in images:
-        assert kept.write(lambda u, image=image: u.images.images.add(image))  # type: ignore[misc]
+        assert kept.write(lambda u, image=image: u.images.images.add(image))
 
 
 def test_every_record_comes_back_whole(kept: Kept) -> None:
@@ -96,7 +96,7 @@ def test_a_viewer_sees_its_own_the_public_and_what_it_accepted(kept: Kept) -> No
         Image("x", "", visibility=Visibility.PRIVATE),
     )
     for image, status in (("2sh", MemberStatus.PENDING), ("2pr", MemberStatus.ACCEPTED)):
-        kept.write(lambda u, i=image, s=status: u.images.members.add(ImageMember(i, "1", s)))  # type: ignore[misc]
+        kept.write(lambda u, i=image, s=status: u.images.members.add(ImageMember(i, "1", s)))
     sort = ((ImageSort.ID, False),)
     assert ids(kept, ImageQuery(viewer="1", sort=sort)) == "1co1pr1pu1sh2pu"
     assert ids(kept, ImageQuery(viewer="1", sort=sort, member_status=MemberStatus.PENDING)) == "1co1pr1pu1sh2pu2sh"
@@ -135,26 +135,26 @@ def test_every_order_is_whole_and_goes_on_after_any_image(kept: Kept) -> None:
     for key in ImageSort:
         for down in (True, False):
             query = ImageQuery(sort=((key, down),))
-            whole = list(kept.read(lambda u, query=query: u.images.images.query(query, None, 100)))  # type: ignore[misc]
+            whole = list(kept.read(lambda u, query=query: u.images.images.query(query, None, 100)))
             assert len({one.id for one in whole}) == 6
             for at in range(6):
-                rest = kept.read(lambda u, q=query, a=whole[at]: u.images.images.query(q, a, 100))  # type: ignore[misc]
+                rest = kept.read(lambda u, q=query, a=whole[at]: u.images.images.query(q, a, 100))
                 assert list(rest) == whole[at + 1 :], (key, down, at)
 
 
 def test_used_ids_are_remembered_for_a_while(kept: Kept) -> None:
     for n in range(3):
-        kept.write(lambda u, n=n: u.images.images.bury(f"i{n}", Wall(float(n))))  # type: ignore[misc]
+        kept.write(lambda u, n=n: u.images.images.bury(f"i{n}", Wall(float(n))))
     kept.write(lambda u: u.images.images.bury("i0", Wall(9.0)))
     assert kept.read(lambda u: u.images.images.buried("i0")) and not kept.read(lambda u: u.images.images.buried("x"))
     assert kept.write(lambda u: u.images.images.forget(Wall(2.0), 1)) == 1
-    assert [kept.read(lambda u, n=n: u.images.images.buried(f"i{n}")) for n in range(3)] == [False, True, True]  # type: ignore[misc]
+    assert [kept.read(lambda u, n=n: u.images.images.buried(f"i{n}")) for n in range(3)] == [False, True, True]
 
 
 def test_tasks_are_listed_the_newest_first_and_swept(kept: Kept) -> None:
     for n in range(4):
         task = replace(TASK, id=f"t{n}", created_at=Wall(float(n // 2)), expires=Wall(float(n)), owner=f"p{n % 2}")
-        kept.write(lambda u, task=task: u.images.tasks.add(task))  # type: ignore[misc]
+        kept.write(lambda u, task=task: u.images.tasks.add(task))
     whole = kept.read(lambda u: u.images.tasks.newest("", None, None, 9))
     assert [one.id for one in whole] == ["t3", "t2", "t1", "t0"]
     assert kept.read(lambda u: u.images.tasks.newest("i1", None, whole[1], 9)) == whole[2:]

@@ -112,7 +112,7 @@ def test_a_catalogue_is_replaced_as_a_whole(kept: Kept) -> None:
     kept.write(lambda u: u.catalogue.replace(OTHER, flavors[:1], [], [], []))
     kept.again()
 
-    def all_of(u):  # type: ignore[no-untyped-def]
+    def all_of(u):
         c = u.catalogue
         return c.flavors(RACK), c.images(RACK), c.networks(RACK), c.projects(RACK)
 
@@ -135,7 +135,7 @@ def test_deleting_a_rack_deletes_what_was_seen_in_it(kept: Kept) -> None:
         )
     kept.write(lambda u: u.racks.delete(RACK))
 
-    def left(u, rack):  # type: ignore[no-untyped-def]
+    def left(u, rack):
         return u.hosts.count(rack), sum(u.guests.count_by_state(rack).values()), len(u.catalogue.images(rack))
 
     assert kept.read(lambda u: (left(u, RACK), left(u, OTHER))) == ((0, 0, 0), (1, 1, 1))

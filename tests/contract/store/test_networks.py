@@ -151,7 +151,7 @@ def test_a_wide_pool_is_one_row(kept: Kept, first: str, last: str) -> None:
     def work(unit: Any) -> int:
         rows = unit.networks.addresses
         assert rows.take_next("s1", [f"p{n}" for n in range(300)])[-1] == arithmetic.text(
-            arithmetic.after(arithmetic.key(arithmetic.address(first)), 299)  # type: ignore[arg-type]
+            arithmetic.after(arithmetic.key(arithmetic.address(first)), 299)
         )
         return int(rows.left("s1"))
 

@@ -236,7 +236,7 @@ def test_postgresql_commits_are_at_least_durable(
     url = server.new_database()
     with server.connect() as connection:
         name = url.partition("@/")[2].partition("?")[0]
-        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = '{set_to}'")  # type: ignore[arg-type]
+        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = '{set_to}'")
     store = opened(tmp_path / "zone", url)
     asked = "SHOW synchronous_commit"
     assert run(store.write("ask", lambda u: u.keys._connection.exec_driver_sql(asked).scalar())) == used

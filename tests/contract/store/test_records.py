@@ -101,7 +101,7 @@ TOKEN = TokenRecord("t", "ann", "operator", ZoneCode(BIG), "top/north", Wall(12.
 
 @pytest.mark.parametrize("record", [SELF, AUTHORITY, UPLINK, CHILD, RACK, CODE, KNOWN, RULE, TOKEN])
 def test_these_records_leave_no_field_at_its_default(record: object) -> None:
-    for field in fields(record):  # type: ignore[arg-type]
+    for field in fields(record):
         assert getattr(record, field.name) != field.default, f"{type(record).__name__}.{field.name}"
 
 

@@ -71,7 +71,7 @@ def made(n: int, **fields: object) -> Server:
         "request": "req-1",
         **fields,
     }
-    return Server(**whole)  # type: ignore[arg-type]
+    return Server(**whole)
 
 
 def lean(server: Server) -> Server:
@@ -80,7 +80,7 @@ def lean(server: Server) -> Server:
 
 def listed(kept: Kept, **conditions: object) -> list[str]:
     """Names, by following pages of three to the end."""
-    query = ServerQuery(**{"issuer": TOP, "project": "p1", "limit": 3, **conditions})  # type: ignore[arg-type]
+    query = ServerQuery(**{"issuer": TOP, "project": "p1", "limit": 3, **conditions})
     names: list[str] = []
     while True:
         page = kept.read(lambda u, query=query: u.servers.page(query))
@@ -255,7 +255,7 @@ def test_pages_in_any_order_hold_each_server_once(kept: Kept, key: SortKey, desc
         query = replace(query, after=page.after)
     assert sorted(ids) == [made(n).id for n in range(8)]
     for a, b in pairwise(values):
-        assert a >= b if descending else a <= b  # type: ignore[operator]
+        assert a >= b if descending else a <= b
 
 
 def test_a_marker_of_another_list_is_refused(kept: Kept) -> None:

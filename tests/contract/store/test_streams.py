@@ -79,7 +79,7 @@ def test_forgetting_a_child_leaves_the_others(kept: Kept) -> None:
         )
     kept.write(lambda u: u.streams.forget(A))
 
-    def left(u, child):  # type: ignore[no-untyped-def]
+    def left(u, child):
         return u.streams.digest(child), u.lineage.via(child, None, 9), u.ledger.via(child, None, 9)
 
     assert kept.read(lambda u: left(u, A)) == (None, [], [])

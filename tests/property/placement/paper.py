@@ -105,7 +105,7 @@ mostly = st.sampled_from([True] * 5 + [False])
 def rack_host(id: str, cores: int, memory: int, disk: int | None, used: int, **more: object) -> Host:
     sizes = ((VCPU, cores), (MEMORY_MIB, memory), (DISK_GIB, disk))
     amounts = {cls: Amount(total, total, min(total, used)) for cls, total in sizes if total is not None}
-    return Host(id, id, amounts, **more)  # type: ignore[arg-type]
+    return Host(id, id, amounts, **more)
 
 
 # Most hosts and asks have nothing special, so that they meet.

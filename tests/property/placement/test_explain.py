@@ -28,7 +28,7 @@ levels = st.lists(
 @given(levels, st.randoms(use_true_random=False))
 def test_levels_merge_in_whatever_order_they_come(found: list[Level], random: object) -> None:
     mixed = list(found)
-    random.shuffle(mixed)  # type: ignore[attr-defined]
+    random.shuffle(mixed)
     assert layers(found) == layers(mixed)
     total = layers(found)
     assert sum(one.looked for one in total) == sum(one.looked for one in found)

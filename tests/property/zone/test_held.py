@@ -54,7 +54,7 @@ def summed(rows: list[Server]) -> Held:
             counts[row.resize.host, row.project, row.state, row.resize.spec.shape.key, True, False] += 1
     held = Held()
     held.load(
-        Holding(host, ZoneCode(1), project, state, shape, n, kept, waiting)  # type: ignore[arg-type]
+        Holding(host, ZoneCode(1), project, state, shape, n, kept, waiting)
         for (host, project, state, shape, kept, waiting), n in counts.items()
     )
     return held

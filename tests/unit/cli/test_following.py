@@ -33,13 +33,13 @@ class Scripted(Client):
         self.asked: list[str] = []
         self.absent = []
 
-    def get(self, path: str, into: type[object], **query: object) -> object:  # type: ignore[override]
+    def get(self, path: str, into: type[object], **query: object) -> object:
         step = self.script.pop(0)
         if isinstance(step, Exception):
             raise step
         return step
 
-    def events(self, path: str, last: str, query: object) -> Iterator[Event]:  # type: ignore[override]
+    def events(self, path: str, last: str, query: object) -> Iterator[Event]:
         self.asked.append(last)
         step = self.script.pop(0)
         if isinstance(step, Exception):
@@ -114,7 +114,7 @@ def test_a_stream_over_the_socket(zone: Zone) -> None:
         asyncio.run_coroutine_threadsafe(zone.surface.grow("other", "x"), zone.loop).result(5)
         asyncio.run_coroutine_threadsafe(zone.surface.grow("zone-banned", "north"), zone.loop).result(5)
         assert next(lines).number == 5
-        lines.close()  # type: ignore[attr-defined]
+        lines.close()
 
 
 def test_the_journals_last_lines_and_those_after_a_number(zone: Zone) -> None:

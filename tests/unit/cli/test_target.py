@@ -50,7 +50,7 @@ def test_a_flag_wins_over_the_environment(token: Path) -> None:
 @pytest.mark.parametrize("how", [typed, env])
 def test_two_zones_at_once_are_refused(how: type[Given], token: Path) -> None:
     with pytest.raises(BadInput) as caught:
-        Target(data=how("/d"), url=how("https://h"), token_file=token).where(HOME)  # type: ignore[call-arg]
+        Target(data=how("/d"), url=how("https://h"), token_file=token).where(HOME)
     assert caught.value.code == "two-zones"
 
 

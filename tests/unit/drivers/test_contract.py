@@ -190,7 +190,7 @@ def test_a_driver_that_outlives_its_close_is_caught() -> None:
             async def nothing() -> None:
                 return None
 
-            driver.close = nothing  # type: ignore[method-assign]
+            driver.close = nothing
             return driver
 
     with pytest.raises(AssertionError, match="a closed driver is not available"):

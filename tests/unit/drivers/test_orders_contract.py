@@ -114,11 +114,11 @@ def young(deed: Deed) -> Deed:
 
 def anew(deed: Deed) -> Deed:
     """Not known by its number."""
-    anew.number += 1  # type: ignore[attr-defined]
-    return Deed(deed.operation, deed.server, anew.number)  # type: ignore[attr-defined]
+    anew.number += 1
+    return Deed(deed.operation, deed.server, anew.number)
 
 
-anew.number = 1_000  # type: ignore[attr-defined]
+anew.number = 1_000
 
 Make = Callable[[SimOptions, DriverContext], Driver]
 CHANGED: Mapping[str, Callable[[Deed], Deed | None]] = {

@@ -212,7 +212,7 @@ def test_the_first_report_is_due_at_once_and_then_when_the_parent_says() -> None
 def test_what_the_parent_holds_is_told_with_the_next_report() -> None:
     machine = standing()
     machine.tick(at(3))
-    machine.reported(SAMPLES[Report], at(3))  # type: ignore[arg-type]
+    machine.reported(SAMPLES[Report], at(3))
     machine.receive(Ack(1, GRANT, Generations(7, 8, 9)), at(4))
     assert machine.tick(machine.deadline) == (ReportDue(2, Generations(7, 8, 9)),)
 
@@ -242,7 +242,7 @@ def test_an_acknowledgement_twice_ends_the_session() -> None:
 def test_news_may_not_be_acknowledged_as_if_there_were_none() -> None:
     machine = standing()
     machine.tick(at(3))
-    machine.reported(SAMPLES[Report], at(3))  # type: ignore[arg-type]
+    machine.reported(SAMPLES[Report], at(3))
     assert bye(machine.receive(BeatAck(1, 6_000), at(4))).code == "out-of-order"
 
 
@@ -422,7 +422,7 @@ def test_no_sequence_of_words_breaks_it(words: list[tuple[Message, float]]) -> N
             action = pending.pop(0)
             match action:
                 case Welcomed():
-                    pending += machine.opened(SAMPLES[Hello], at(now))  # type: ignore[arg-type]
+                    pending += machine.opened(SAMPLES[Hello], at(now))
                 case ReportDue(seq, _):
                     pending += machine.reported(Beat(seq), at(now))
                 case Asked(request):

@@ -86,7 +86,7 @@ def test_nothing_is_done_for_those_who_hung_up() -> None:
     async def crowd() -> None:
         async with asyncio.TaskGroup() as tasks:
             for who in range(MOST + 40):
-                tasks.create_task(desk.come(who, lambda who=who: who in dead))  # type: ignore[misc]
+                tasks.create_task(desk.come(who, lambda who=who: who in dead))
             await desk.sleep(0.01)
             assert desk.line.waiting == 40
             dead.update(range(MOST, MOST + 39))
@@ -104,7 +104,7 @@ def test_the_dead_make_no_line_for_the_living() -> None:
     async def crowd() -> None:
         async with asyncio.TaskGroup() as tasks:
             for who in range(MOST + 4):
-                tasks.create_task(desk.come(who, lambda who=who: who in dead))  # type: ignore[misc]
+                tasks.create_task(desk.come(who, lambda who=who: who in dead))
             await desk.sleep(0.01)
             assert desk.line.waiting == 4
             dead.update(range(MOST, MOST + 4))

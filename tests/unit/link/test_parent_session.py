@@ -151,7 +151,7 @@ def test_the_opening_of_a_session() -> None:
     assert machine.deadline == math.inf
     assert machine.welcomed(WELCOME, at(2)) == (Send(WELCOME),)
     assert machine.deadline == 12
-    assert machine.receive(SAMPLES[Hello], at(3)) == (Opening(SAMPLES[Hello]),)  # type: ignore[arg-type]
+    assert machine.receive(SAMPLES[Hello], at(3)) == (Opening(SAMPLES[Hello]),)
     assert machine.established(HELLO_ACK, at(4)) == (Send(HELLO_ACK),)
     assert machine.deadline == 4 + 15 + 30
 

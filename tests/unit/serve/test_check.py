@@ -206,7 +206,7 @@ class Makes:
     def make(self, spec: RackSpec) -> Driver:
         if isinstance(self.driver, BanyanError):
             raise self.driver
-        return self.driver  # type: ignore[return-value]
+        return self.driver
 
 
 def test_each_rack_is_asked_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,7 @@ def test_each_rack_is_asked_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     well, silent = Fails([Finding("credentials", False, "401", "look at clouds.yaml")]), Fails(None)
 
     def of(driver: object) -> Finding:
-        (one,) = asyncio.run(check.bottoms([RackSpec("r", "any")], Makes(driver)))  # type: ignore[arg-type]
+        (one,) = asyncio.run(check.bottoms([RackSpec("r", "any")], Makes(driver)))
         return one
 
     assert of(well) == Finding("rack r: credentials", False, "401", "look at clouds.yaml")

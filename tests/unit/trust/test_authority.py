@@ -77,7 +77,7 @@ def context(
         made.verify_flags |= ssl.VERIFY_X509_STRICT
     made.verify_flags |= 0x200000  # X509_V_FLAG_NO_CHECK_TIME: NOW is not the machine's
     made.load_verify_locations(cadata="".join(pem(der) for der in trusted))
-    path = folder / ("server.pem" if server else "client.pem")  # type: ignore[operator]
+    path = folder / ("server.pem" if server else "client.pem")
     text = private_key(key).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     path.write_text(text.decode() + "".join(pem(der) for der in chain))
     made.load_cert_chain(path)
@@ -141,7 +141,7 @@ def test_the_api_certificate_serves_its_names_to_whoever_trusts_it(tmp_path: obj
         seed("api"), ["top.example.org", "192.0.2.7", "[2001:db8::7]"], serial=chance("a"), now=NOW
     )
     assert "PRIVATE" not in repr(made)
-    path = tmp_path / "api.pem"  # type: ignore[operator]
+    path = tmp_path / "api.pem"
     path.write_bytes(made.certificate + made.key.reveal())
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(path)

@@ -67,7 +67,7 @@ def test_version_2(method: str) -> None:
      {"body_hash": "0" * 64}, {"params": {"Action": "RunInstances"}}],
 )  # fmt: skip
 def test_what_was_signed_is_what_was_asked(changed: dict[str, object]) -> None:
-    assert not signed(replace(VANILLA, **changed), KEY)  # type: ignore[arg-type]
+    assert not signed(replace(VANILLA, **changed), KEY)
     assert not signed(VANILLA, OTHER)
 
 

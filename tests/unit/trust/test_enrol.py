@@ -41,7 +41,7 @@ PASS = by_code(CODE, RECORD)
 
 
 def child(code: ZoneCode = EAST, name: str = "east", key: str = "east", **changes: object) -> Child:
-    return replace(Child(code, name, fingerprint(public(key))), **changes)  # type: ignore[arg-type]
+    return replace(Child(code, name, fingerprint(public(key))), **changes)
 
 
 def near(*children: Child, key: str = "east", code: ZoneCode = EAST, name: str = "east", **changes: object):
@@ -53,7 +53,7 @@ def near(*children: Child, key: str = "east", code: ZoneCode = EAST, name: str =
         by_code=next((c for c in children if c.code == code), None),
         above=(TOP,),
     )
-    return replace(found, **changes)  # type: ignore[arg-type]
+    return replace(found, **changes)
 
 
 def decide(

@@ -38,7 +38,7 @@ def row(
         public(key),
         (parent or TOP,) if parents is None else parents,
         int(issued * 1000),
-        (RackEntry(5, "r1", "sim"),),  # type: ignore[arg-type]
+        (RackEntry(5, "r1", "sim"),),
         "1.0",
     )
     body = msgspec.msgpack.encode(entry)
@@ -51,7 +51,7 @@ def row(
 
 def own(code: ZoneCode, **changes: object) -> Row:
     """A direct child's row of itself."""
-    return row(code, ZoneCode(0), parents=(TOP,), **changes)  # type: ignore[arg-type]
+    return row(code, ZoneCode(0), parents=(TOP,), **changes)
 
 
 @dataclass

@@ -138,7 +138,7 @@ def test_what_is_no_token(text: str) -> None:
 )
 def test_tokens_that_are_not_made(changes: dict[str, object], code: str) -> None:
     with pytest.raises(BadInput) as error:
-        token(replace(CLAIMS, **changes))  # type: ignore[arg-type]
+        token(replace(CLAIMS, **changes))
     assert error.value.code == code
 
 

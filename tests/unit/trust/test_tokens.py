@@ -149,7 +149,7 @@ def test_why_a_code_is_of_no_use() -> None:
 
     def why(**changes: object) -> str:
         with pytest.raises(Refused) as error:
-            tokens.check_usable(replace(record, **changes), NOW, 1)  # type: ignore[arg-type]
+            tokens.check_usable(replace(record, **changes), NOW, 1)
         return error.value.code
 
     tokens.check_usable(record, Wall(NOW + HOUR), 1)
@@ -175,7 +175,7 @@ def test_why_a_code_is_of_no_use() -> None:
 def test_what_a_list_says_of_a_code_is_what_a_stranger_would_be_told(changes: dict[str, object], state: str) -> None:
     from dataclasses import replace
 
-    record = replace(minted()[1], **changes)  # type: ignore[arg-type]
+    record = replace(minted()[1], **changes)
     assert tokens.state_of(record, NOW, 1) == state
     if state == "open":
         tokens.check_usable(record, NOW, 1)

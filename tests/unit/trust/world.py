@@ -46,7 +46,7 @@ def chance(name: str, size: int = 16) -> bytes:
 def row(issuer: Issuer, now: Wall = NOW, **changes: object) -> AuthorityRow:
     certificate = authority.ca_certificate(issuer, serial=chance("ca"), now=now)
     made = AuthorityRow(issuer.fingerprint, certificate, "ca", now, Wall(now + authority.CA_LIFE))
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(made, **changes)
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ def minted(**changes: object) -> tuple[JoinCode, CodeRecord]:
         "id": chance("code id", 8),
         "secret": seed("code secret"),
     }
-    return tokens.mint(**(arguments | changes))  # type: ignore[arg-type]
+    return tokens.mint(**(arguments | changes))
 
 
 ENROL = Enrol(
@@ -153,7 +153,7 @@ def by_code(code: JoinCode, record: CodeRecord, key: str = "east") -> attest.Ver
 
 
 def known(key: str = "east", name: str = "east", **changes: object) -> attest.Verified:
-    listed = replace(KnownKey(fingerprint(public(key)), name), **changes)  # type: ignore[arg-type]
+    listed = replace(KnownKey(fingerprint(public(key)), name), **changes)
     return attest.verify(
         Evidence("known-key", b""), attest.Context(session(), public(key), {}, {listed.fingerprint: listed})
     )

@@ -76,9 +76,9 @@ def test_a_commit_pays_for_many_orders() -> None:
 
         async def counted(name: str, work: object) -> object:
             commits[0] += 1
-            return await write(name, work)  # type: ignore[arg-type]
+            return await write(name, work)
 
-        w.store.write = counted  # type: ignore[method-assign,assignment]
+        w.store.write = counted
         for _ in range(3 * AHEAD):
             await w.order()
         # The first finds no row, and makes one.

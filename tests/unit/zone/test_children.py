@@ -254,7 +254,7 @@ def test_a_proof_survives_a_change_of_the_ca_between_a_wires_welcome_and_its_hel
     image = house.store.image()
     before = kid.peer()
     house.run(house.zone.certificates.rotate(ADMIN, leaked=False))
-    kid.peer = lambda: before  # type: ignore[method-assign]
+    kid.peer = lambda: before
     kid.open()
     house.restore(image)
     kid.open()

@@ -79,7 +79,7 @@ def test_what_a_child_is_asked_carries_what_is_left() -> None:
             spans.append(timeout)
             raise Unreachable("no-answer", "it hangs")
 
-    house.zone.roster.get(kid.code).session = Wire()  # type: ignore[assignment]
+    house.zone.roster.get(kid.code).session = Wire()
     house.run(house.zone.tree_servers.page(ADMIN, ServerQuery(every_project=True), within=7.0))
     house.zone.roster.get(kid.code).racks = 1
     house.run(house.zone.tree_servers.page(ADMIN, ServerQuery(every_project=True), within=7.0))

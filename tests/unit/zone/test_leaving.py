@@ -11,7 +11,7 @@ from tests.unit.zone.household import ADMIN, Household
 
 def test_a_rack_stays_with_the_servers_that_banyan_may_have_made_in_it() -> None:
     house = Household()
-    house.zone.racks[1] = SimpleNamespace(name="sim")  # type: ignore[index,assignment]
+    house.zone.racks[1] = SimpleNamespace(name="sim")
     admin = replace(ADMIN, issuer=house.zone.own.code)
     page = house.run(Front(house.zone).leave(admin, False))
     said = b" ".join(bytes(item) for item in page.items).decode()

@@ -78,8 +78,8 @@ def test_a_zone_that_was_disabled_meanwhile_is_enabled_by_one_word(house: Househ
     ],
 )
 def test_the_reason_of_a_zone_is_the_worst_of_what_stands_against_it(changes: dict[str, object], said: str) -> None:
-    assert replace(Child(ZoneCode(1), "z", b""), **changes).reason.startswith(said)  # type: ignore[arg-type]
-    assert bool(said) == bool(replace(Child(ZoneCode(1), "z", b""), **changes).reason)  # type: ignore[arg-type]
+    assert replace(Child(ZoneCode(1), "z", b""), **changes).reason.startswith(said)
+    assert bool(said) == bool(replace(Child(ZoneCode(1), "z", b""), **changes).reason)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def walk(members: list[Member], limit: int) -> tuple[list[bytes], set[str], int]
         absent: set[str] = set()
         marker, pages = "", 0
         while True:
-            page = await lists.page("hosts", "top", NoStore(), (), listed(*members), {}, marker, limit)  # type: ignore[arg-type]
+            page = await lists.page("hosts", "top", NoStore(), (), listed(*members), {}, marker, limit)
             assert len(page.rows) <= limit
             rows += page.rows
             absent |= set(page.absent)
@@ -104,7 +104,7 @@ def test_more_children_than_one_batch() -> None:
 
 def test_a_page_asks_no_more_children_than_it_needs() -> None:
     members = [Member(f"m{n:02}", 5) for n in range(100)]
-    asyncio.run(lists.page("hosts", "top", NoStore(), (), listed(*members), {}, "", 5))  # type: ignore[arg-type]
+    asyncio.run(lists.page("hosts", "top", NoStore(), (), listed(*members), {}, "", 5))
     assert sum(bool(member.asked) for member in members) <= lists.BATCH
 
 
@@ -119,8 +119,8 @@ def test_a_member_that_leaves_between_pages_loses_only_its_own_rows() -> None:
     first, second = Member("a", 4), Member("b", 1)
 
     async def run() -> list[bytes]:
-        page = await lists.page("hosts", "top", NoStore(), (), listed(first, second), {}, "", 2)  # type: ignore[arg-type]
-        rest = await lists.page("hosts", "top", NoStore(), (), listed(second), {}, page.marker, 10)  # type: ignore[arg-type]
+        page = await lists.page("hosts", "top", NoStore(), (), listed(first, second), {}, "", 2)
+        rest = await lists.page("hosts", "top", NoStore(), (), listed(second), {}, page.marker, 10)
         return [*page.rows, *rest.rows]
 
     assert asyncio.run(run()) == [*first.rows[:2], *second.rows]
@@ -161,9 +161,9 @@ def test_a_page_looks_at_few_of_many_members() -> None:
         return list(rows(name, count))
 
     async def pages() -> None:
-        page = await lists.page("hosts", "top", NoStore(), (), below, {}, "", 10)  # type: ignore[arg-type]
+        page = await lists.page("hosts", "top", NoStore(), (), below, {}, "", 10)
         middle = lists.encode_marker(lists.Marker(child="m15000", own_done=True))
-        again = await lists.page("hosts", "top", NoStore(), (), below, {}, middle, 10)  # type: ignore[arg-type]
+        again = await lists.page("hosts", "top", NoStore(), (), below, {}, middle, 10)
         assert len(page.rows) == len(again.rows) == 10
 
     asyncio.run(pages())
@@ -178,9 +178,9 @@ def test_the_marker_of_one_member_is_never_given_to_the_next() -> None:
         return [m.below() for m in there if m.name >= name][:count]
 
     async def page() -> None:
-        found = await lists.page("hosts", "top", NoStore(), (), below, {}, "", 3)  # type: ignore[arg-type]
+        found = await lists.page("hosts", "top", NoStore(), (), below, {}, "", 3)
         there.remove(first)
-        rest = await lists.page("hosts", "top", NoStore(), (), below, {}, found.marker, 10)  # type: ignore[arg-type]
+        rest = await lists.page("hosts", "top", NoStore(), (), below, {}, found.marker, 10)
         assert rest.rows == tuple(second.rows)
 
     asyncio.run(page())
@@ -188,7 +188,7 @@ def test_the_marker_of_one_member_is_never_given_to_the_next() -> None:
 
 def test_a_page_reads_little_more_below_than_it_shows() -> None:
     members = [Member(f"m{n:02}", 1000) for n in range(16)]
-    asyncio.run(lists.page("hosts", "top", NoStore(), (), listed(*members), {}, "", 100))  # type: ignore[arg-type]
+    asyncio.run(lists.page("hosts", "top", NoStore(), (), listed(*members), {}, "", 100))
     assert sum(query.limit for member in members for query in member.asked) <= 2 * 100
 
 
@@ -255,7 +255,7 @@ def test_a_list_that_never_ends_makes_its_child_absent_in_time(each: int, limit:
 def test_one_page_waits_for_a_child_once_though_it_gives_little() -> None:
     """A child that gives a row at a time, each after a while, must not hold one request for as many whiles."""
     endless = Endless(1)
-    one = asyncio.run(lists.page("hosts", "top", NoStore(), (), listed(endless), {}, "", 1000))  # type: ignore[arg-type]
+    one = asyncio.run(lists.page("hosts", "top", NoStore(), (), listed(endless), {}, "", 1000))
     assert len(endless.asked) == 1
     assert one.marker
 
@@ -323,7 +323,7 @@ def test_a_list_whose_time_is_over_goes_on_at_its_marker() -> None:
     async def one(marker: str, number: int) -> Page:
         await nap(loop, 100.0 * number - loop.time())
         below = listed(*members)
-        page = await lists.page("hosts", "top", NoStore(), (), below, {}, marker, 1000, Deadline.within(20.0))  # type: ignore[arg-type]
+        page = await lists.page("hosts", "top", NoStore(), (), below, {}, marker, 1000, Deadline.within(20.0))
         assert loop.time() - 100.0 * number < 20.5
         return page
 
@@ -349,7 +349,7 @@ def test_a_member_whose_rows_came_too_late_to_be_asked_for_fewer_is_not_absent()
 
     async def one(marker: str, seconds: float) -> Page:
         below = listed(*members)
-        return await lists.page("hosts", "top", NoStore(), (), below, {}, marker, 6, Deadline.within(seconds))  # type: ignore[arg-type]
+        return await lists.page("hosts", "top", NoStore(), (), below, {}, marker, 6, Deadline.within(seconds))
 
     first = loop.run_task(one("", 20.0), 100.0)
     assert (len(first.rows), first.absent) == (5, ("top/b",))

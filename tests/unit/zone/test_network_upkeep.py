@@ -90,14 +90,14 @@ def run(play: Callable[[Lab], Coroutine[Any, Any, None]]) -> None:
             unit.networks.subnets.add(subnet)
             from banyan.core import addresses
 
-            pools = addresses.whole(addresses.prefix("10.0.0.0/16"), "")  # type: ignore[arg-type]
+            pools = addresses.whole(addresses.prefix("10.0.0.0/16"), "")
             unit.networks.addresses.open("s1", pools)
             from dataclasses import replace as changed
 
             unit.networks.subnets.change(subnet, changed(subnet, pools=pools, revision=2))
 
         await store.write("test", begin)
-        upkeep = network.upkeep(clock, tree)  # type: ignore[arg-type]  # what it asks of servers
+        upkeep = network.upkeep(clock, tree)
         try:
             await play(Lab(network, tree, upkeep, clock, principals(own.code)["member"]))
         finally:

@@ -75,6 +75,6 @@ def test_few_shapes_are_counted_between_two_turns_of_the_loop(lab: Lab) -> None:
             turns.append(len(fold.shapes))
 
     shapes = tuple(shape({VCPU: 1, MEMORY_MIB: number + 1}) for number in range(60))
-    lab.run(watched(fold, shapes, Clock()))  # type: ignore[arg-type]  # as much of a clock as it needs
+    lab.run(watched(fold, shapes, Clock()))
     assert len(fold.shapes) == 60 and max(fold.calls) <= SHAPES_AT_ONCE
     assert turns == [25, 50, 60]

@@ -91,7 +91,7 @@ def test_a_rack_costs_little_memory() -> None:
     codes = [RackCode(1 << 39 | n) for n in range(50_000)]
     tracemalloc.start()
     for first in range(0, len(codes), 1000):
-        routes.put(first, codes[first : first + 1000])  # type: ignore[arg-type]
+        routes.put(first, codes[first : first + 1000])
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert used / len(codes) < 100

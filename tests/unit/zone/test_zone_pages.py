@@ -70,7 +70,7 @@ class Below:
             clock=clock,
             own=SimpleNamespace(wall=lambda: Wall(BUILD_DATE + 100)),
         )
-        self.pages = Counting(zone)  # type: ignore[arg-type]
+        self.pages = Counting(zone)
 
     def page(self, sort: str, marker: str, limit: int, **filters: str) -> PageView:
         return self.loop.run_task(self.pages.page(TOP, filters, sort, marker, limit), 100.0)

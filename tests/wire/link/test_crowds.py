@@ -31,7 +31,7 @@ async def error_of(address: str, **changes: object) -> BanyanError:
         "timeout": 0.5,
         **changes,
     }
-    return await refused(WebSocketDialer(WebSocket().clock).dial(address, **given))  # type: ignore[arg-type]
+    return await refused(WebSocketDialer(WebSocket().clock).dial(address, **given))
 
 
 async def http(address: str, request: bytes) -> bytes:

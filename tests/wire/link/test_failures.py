@@ -46,7 +46,7 @@ async def error_of(address: str, **changes: object) -> BanyanError:
         "timeout": 0.5,
         **changes,
     }
-    return await refused(WebSocketDialer(WebSocket().clock).dial(address, **given))  # type: ignore[arg-type]
+    return await refused(WebSocketDialer(WebSocket().clock).dial(address, **given))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ async def error_of(address: str, **changes: object) -> BanyanError:
 )
 def test_a_peer_that_is_no_link_port(handler: object, code: str, says: str) -> None:
     async def test() -> None:
-        async with Plain(handler) as address:  # type: ignore[arg-type]
+        async with Plain(handler) as address:
             error = await error_of(address)
             assert error.code == code
             assert says in error.text

@@ -38,7 +38,7 @@ def test_a_session_through_an_authenticated_proxy(tmp_path: Path) -> None:
 
     async def test() -> None:
         async with World(transport) as world, ConnectProxy("zone", "open sesame") as proxy:
-            transport.dialer = lambda: proxied(proxy, "zone", password_file)  # type: ignore[method-assign]
+            transport.dialer = lambda: proxied(proxy, "zone", password_file)
             await world.joined()
             assert proxy.asked == [world.address]
             assert proxy.up > 500

@@ -264,7 +264,7 @@ def forge(target: Path, *entries: tuple[str, bytes]) -> None:
     """A backup made by somebody who knows the passphrase, and not our program."""
     with target.open("wb") as file:
         writer = SealedWriter(file, PASSPHRASE, SeededIds(), CHEAP)
-        with tarfile.open(fileobj=writer, mode="w|") as archive:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=writer, mode="w|") as archive:
             for name, content in entries:
                 entry = tarfile.TarInfo(name)
                 entry.size = len(content)

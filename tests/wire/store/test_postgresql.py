@@ -58,7 +58,7 @@ def store(url: str, tmp_path: Path, run: Run) -> Iterator[SqlStore]:
 
 def sql(server: Server, url: str, text: str) -> None:
     with server.connect(url.partition("@/")[2].partition("?")[0]) as connection:
-        connection.execute(text)  # type: ignore[arg-type]
+        connection.execute(text)
 
 
 @pytest.mark.parametrize("when", ["", AT_COMMIT])

@@ -183,7 +183,7 @@ class Stranger:
 
     async def refusal(self, **how: object) -> Bye:
         """The parent's no to a hello."""
-        talker, answer = await self.hello(**how)  # type: ignore[arg-type]
+        talker, answer = await self.hello(**how)
         await talker.close()
         assert isinstance(answer, Bye), answer
         return answer

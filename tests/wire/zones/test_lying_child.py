@@ -114,7 +114,7 @@ def test_a_child_that_has_seen_a_later_epoch_by_its_own_account(house: House) ->
     mad, other = house.joined("boaster"), house.joined("bystander")
 
     async def opened(one: Stranger, **changes: object) -> HelloAck:
-        talker, answer = await one.hello(**changes)  # type: ignore[arg-type]
+        talker, answer = await one.hello(**changes)
         await talker.close()
         assert isinstance(answer, HelloAck), answer
         return answer

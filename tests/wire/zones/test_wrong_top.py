@@ -250,7 +250,7 @@ def test_a_child_of_old_is_not_fooled_either(tmp_path: Path) -> None:
         top.kill()
         [authority] = look(top.data, lambda unit: unit.authorities.all())
         [uplink] = look(other.data, lambda unit: unit.uplinks.all())
-        code = look(top.data, lambda unit: unit.self_.get()).code  # type: ignore[union-attr]
+        code = look(top.data, lambda unit: unit.self_.get()).code
         ca = Issuer(code, secret(top.data, authority.key))
         chosen = 400 * DAY
         old = seed()

@@ -25,7 +25,7 @@ _NUMBER: Json = {"type": "integer", "minimum": 0, "maximum": MAX_NUMBER}
 
 
 def _one_of(values: object) -> Json:
-    return {"type": "string", "enum": list(values)}  # type: ignore[call-overload]
+    return {"type": "string", "enum": list(values)}  # type: ignore[call-overload]  # the literals of a type are texts
 
 
 _FIELDS: dict[str, Json] = {

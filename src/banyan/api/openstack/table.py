@@ -116,7 +116,7 @@ def op_with(
             return await handler(call, read_body(call.content, decode))  # type: ignore[type-var]  # msgspec's own types
         raw = msgspec.json.decode(call.content, type=dict[str, msgspec.Raw])[key]
         inner: bytes = b"{}" if bytes(raw) == b"null" and body is Nothing else bytes(raw)
-        return await handler(call, read_body(inner, body))  # type: ignore[type-var]
+        return await handler(call, read_body(inner, body))  # type: ignore[type-var]  # msgspec's own types
 
     since, until = parse(first) if first else UNVERSIONED, parse(last) if last else None
     summary = (handler.__doc__ or "").strip().partition("\n")[0]

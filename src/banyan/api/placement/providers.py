@@ -52,7 +52,7 @@ async def found(call: Call, id: str, what: str = "resource provider") -> HostVie
         if fields.is_uuid(id):
             return await call.compute.hosts.show(call.principal, id.lower())
     except NotFound:
-        pass
+        pass  # said below, in placement's words
     raise NotFound("no-provider", f"No {what} with uuid {id[:80]} found.")
 
 

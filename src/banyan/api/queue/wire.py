@@ -88,7 +88,7 @@ class Wire(asyncio.Protocol):
     # --- asyncio.Protocol -------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport  # type: ignore[assignment]
+        self.transport = transport  # type: ignore[assignment]  # streams only: it serves no other transport
         self._heard = self._loop.time()
         self._timer = self._loop.call_later(BEAT, self._tick)
         self.end.begun()

@@ -92,7 +92,7 @@ async def page(context: Context, query: JournalQuery, body: NoBody) -> PageView:
                 found = await surface.page(caller, "journal", "", chosen, marker, query.limit)
                 seen = grown
     except TimeoutError:
-        pass
+        pass  # nothing came in the time that was asked for: the page is empty
     return found
 
 

@@ -61,7 +61,7 @@ class Guard(TCPKeepAliveAdapter):
             raise AssertionError(f"the observing driver must never send {method} {request.path_url}")
         with self._lock:
             self.requests += 1
-        return super().send(request, *args, **kwargs)  # type: ignore[arg-type]
+        return super().send(request, *args, **kwargs)  # type: ignore[arg-type]  # the arguments are the session's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class Access:
     def _authenticate(self, region: CloudRegion, session: Session, auth: BaseAuthPlugin) -> Me:
         address = str(region.config.get("auth", {}).get("auth_url", ""))
         try:
-            access = auth.get_access(session)  # type: ignore[attr-defined]
+            access = auth.get_access(session)  # type: ignore[attr-defined]  # every plugin that Keystone has can do this; the base class does not say so
         except ksa.ClientException as error:
             raise self._token_error(address, error) from error
         except AttributeError as error:

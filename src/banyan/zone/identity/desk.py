@@ -58,7 +58,7 @@ class Changes:
     def apply(self, held: R) -> R:
         changed = replace(held, **self.fields)  # type: ignore[type-var]  # records are dataclasses
         if self.extra:
-            changed = replace(changed, extra={**changed.extra, **self.extra})  # type: ignore[type-var, attr-defined]
+            changed = replace(changed, extra={**changed.extra, **self.extra})  # type: ignore[type-var, attr-defined]  # whoever changes `extra` changes a row that has it
         return changed
 
     def names(self) -> str:

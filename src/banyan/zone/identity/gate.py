@@ -50,7 +50,7 @@ class Gate:
         """Remembers what was revoked, so that a check needs no store."""
         after = ""
         while True:
-            rows = await self._desk.read(lambda rows, after=after: rows.revocations.page({}, after, BATCH))  # type: ignore[misc]
+            rows = await self._desk.read(lambda rows, after=after: rows.revocations.page({}, after, BATCH))  # type: ignore[misc]  # mypy infers no type beside a default
             self._revoked.update({row.id: row.expires for row in rows})
             if len(rows) < BATCH:
                 return

@@ -324,7 +324,7 @@ def _below(rows: DirectoryRows, id: str) -> list[str]:
     waiting = [id]
     while waiting:
         parent = waiting.pop()
-        ids = [p.id for p in pages(lambda after, parent=parent: rows.projects.page({"parent": parent}, after, BATCH))]  # type: ignore[misc]
+        ids = [p.id for p in pages(lambda after, parent=parent: rows.projects.page({"parent": parent}, after, BATCH))]  # type: ignore[misc]  # mypy infers no type beside a default
         found += ids
         waiting += ids
     return found

@@ -134,7 +134,7 @@ class Subnets:
             if asked is None:
                 text = "Failed to allocate subnet: Insufficient prefix space to allocate subnet size "
                 raise Conflict("pool-empty", f"{text}/{length}.")
-        elif not any(asked.subnet_of(one) for one in store if one.version == asked.version):  # type: ignore[arg-type]
+        elif not any(asked.subnet_of(one) for one in store if one.version == asked.version):  # type: ignore[arg-type]  # both are of one version, as the condition says
             raise Conflict(
                 "pool-empty",
                 "Failed to allocate subnet: Cannot allocate requested subnet from the available set of prefixes.",

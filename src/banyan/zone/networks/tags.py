@@ -51,12 +51,12 @@ class Tags:
     ) -> tuple[str, ...]:
         def work(unit: Unit) -> tuple[str, ...]:
             table = rows_of(unit.networks, kind)
-            old = changeable(unit.networks, who, "update", kind, table, id)  # type: ignore[type-var]
+            old = changeable(unit.networks, who, "update", kind, table, id)  # type: ignore[type-var]  # a table of rows that have tags; the kind says which
             tags = tuple(dict.fromkeys(edit(_of(old))))
             check_tags(tags)
             if tags != _of(old):
                 new: Thing = replace(old, tags=tags)  # type: ignore[arg-type]  # every kind that is tagged has them
-                changed(table, old, new, self._desk.now())  # type: ignore[type-var]
+                changed(table, old, new, self._desk.now())  # type: ignore[type-var]  # the same
             return tags
 
         return await self._desk.change("network.tagged", work)

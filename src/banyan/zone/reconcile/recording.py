@@ -145,7 +145,7 @@ async def stored_columns(store: Store, rack: RackCode) -> tuple[Columns, dict[st
     names: dict[str, str] = {}
     after: str | None = None
     while True:
-        page = await store.read(lambda unit, after=after: unit.hosts.page(rack, after, PAGE))  # type: ignore[misc]
+        page = await store.read(lambda unit, after=after: unit.hosts.page(rack, after, PAGE))  # type: ignore[misc]  # mypy infers no type beside a default
         columns.extend(page)
         names.update((host.id, host.name) for host in page)
         if len(page) < PAGE:

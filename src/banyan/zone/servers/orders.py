@@ -232,7 +232,7 @@ class Orders:
         found: list[str] = []
         after = ""
         while True:
-            page = await self._store.read(lambda unit, after=after: unit.orders.unconfirmed(after, _PAGE))  # type: ignore[misc]
+            page = await self._store.read(lambda unit, after=after: unit.orders.unconfirmed(after, _PAGE))  # type: ignore[misc]  # mypy infers no type beside a default
             found += [order.id for order in page if order.rack == self.places.code]
             if len(page) < _PAGE:
                 return found

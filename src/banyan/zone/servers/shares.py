@@ -185,7 +185,7 @@ class Shares:
         """Until the store says whether it has the decision: said again, it finds that taken, or takes it."""
         for look in range(LOOKS):
             try:
-                await self._store.write("order.decided", lambda unit, again=look > 0: work(unit, again))  # type: ignore[misc]
+                await self._store.write("order.decided", lambda unit, again=look > 0: work(unit, again))  # type: ignore[misc]  # mypy infers no type beside a default
                 return
             except StoreUnknown:
                 await self._clock.sleep_until(Mono(self._clock.now() + LOOK_AGAIN * 2**look))
@@ -332,7 +332,7 @@ class Shares:
         """Orders of an earlier life of this zone, or that ended by an error. That of a member is given up when it can
         be told: from whoever has seen later things a zone learns first that it was restored."""
         after = ""
-        while page := await self._store.read(lambda unit, after=after: unit.shares.asked(after, _PAGE)):  # type: ignore[misc]
+        while page := await self._store.read(lambda unit, after=after: unit.shares.asked(after, _PAGE)):  # type: ignore[misc]  # mypy infers no type beside a default
             for order in page:
                 # gap: of several processes on one database each takes what another works on for left behind
                 if self._own.row.restored_at is not None:

@@ -152,7 +152,7 @@ class Work:
         now = self._clock.now()
         while self._later and self._later[0][0] <= now:
             _, id = heapq.heappop(self._later)
-            server = await self._store.read(lambda unit, id=id: unit.servers.get(id))  # type: ignore[misc]
+            server = await self._store.read(lambda unit, id=id: unit.servers.get(id))  # type: ignore[misc]  # mypy infers no type beside a default
             if server is not None and server.task is not Task.NONE:
                 self.queue([server])
             else:
@@ -176,7 +176,7 @@ class Work:
         resting = {id for _, id in self._later}
         while len(self._ready) < MAX_READY:
             page = await self._store.read(
-                lambda unit, after=after: unit.servers.busy(self._places.code, after, 1_000)  # type: ignore[misc]
+                lambda unit, after=after: unit.servers.busy(self._places.code, after, 1_000)  # type: ignore[misc]  # mypy infers no type beside a default
             )
             known = {server.id for server in self._ready}
             self._ready.extend(

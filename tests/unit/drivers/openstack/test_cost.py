@@ -59,7 +59,7 @@ def exact(cloud: StandIn, result: Seen) -> None:
                 if key in provider.inventories:
                     total = provider.inventories[key][0]
                     found += Amount(total, provider.capacity(key), provider.used.get(key, 0))
-            assert host.amounts.get(cls, Amount()) == found, (host.name, cls)  # type: ignore[call-overload]
+            assert host.amounts.get(cls, Amount()) == found, (host.name, cls)
 
 
 @pytest.mark.parametrize("count", [1, 100, 1000])
@@ -110,7 +110,7 @@ def test_hosts_that_are_full_are_read_once(cloud: StandIn, make: Make) -> None:
     results = story(make(), cloud, lambda: None, one_server_went, one_came)
     for result, _ in results[-1:]:
         exact(cloud, result)
-    assert results[2][0].hosts["c0008"].amounts["vcpu"].used == full[7].capacity("VCPU") - 1  # type: ignore[index]
+    assert results[2][0].hosts["c0008"].amounts["vcpu"].used == full[7].capacity("VCPU") - 1
     sweeps = 1 + 3  # the list of providers, and candidates by three classes
     filtered = 3
     assert [asked for _, asked in results] == [sweeps + 3 * 40, sweeps + filtered, sweeps + filtered, sweeps + filtered]

@@ -263,7 +263,7 @@ def test_nonsense_of_keystone(cloud: StandIn, make: Make) -> None:
 
 def test_a_page_that_comes_twice_ends_the_scan(cloud: StandIn, make: Make) -> None:
     filled(cloud)
-    cloud._page = lambda items, query: (items[:1], "x")  # type: ignore[method-assign]
+    cloud._page = lambda items, query: (items[:1], "x")
     error = refusal(make())
     assert error.code == "openstack-nonsense"
     told(error, "same page")

@@ -108,10 +108,8 @@ def test_a_page_is_followed_although_nova_left_rows_out_of_it(cloud: StandIn, ma
     filled(cloud, hosts=5, servers=0)
     # Nova answers with fewer than it was asked for, and without a link, when a compute service was deleted.
     page = cloud._page
-    cloud._page = (
-        lambda items, query: (  # type: ignore[method-assign]
-            page(items, query) if items is not cloud.hypervisors else (page(items, query)[0][:2], "")
-        )
+    cloud._page = lambda items, query: (
+        page(items, query) if items is not cloud.hypervisors else (page(items, query)[0][:2], "")
     )
     assert len(scan(make(page_size=3)).hosts) == 5
 

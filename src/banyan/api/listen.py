@@ -157,7 +157,7 @@ def local_socket(folder: Path, name: str = SOCKET_NAME) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     fresh = f".{name}.new"
     try:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):  # only one that was killed here leaves it behind
             os.unlink(fresh, dir_fd=handle)
         sock.bind(reachable(folder, fresh, handle))
         os.chmod(fresh, 0o600, dir_fd=handle)

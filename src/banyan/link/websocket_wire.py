@@ -462,6 +462,6 @@ def _route(connection: ServerConnection, request: Request) -> Response | None:
 
 def _reset(sock: socket.socket) -> None:
     """Ends a connection without leaving a trace of it on our side."""
-    with suppress(OSError):
+    with suppress(OSError):  # it may have ended by itself already
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     sock.close()

@@ -35,6 +35,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from banyan.api.neutron.extensions import EXTENSIONS
 from banyan.api.nova.versions import LAST
@@ -284,7 +285,14 @@ def run(venv: Path, work: Path, ids: Sequence[str], concurrency: int, loud: bool
     environment = {**os.environ, "PATH": f"{venv / 'bin'}:{os.environ.get('PATH', '')}"}
     command = [str(venv / "bin" / "tempest"), "run", "--load-list", str(chosen), "--concurrency", str(concurrency)]
     output = None if loud else subprocess.DEVNULL
-    subprocess.run(command, cwd=work, env=environment, check=False, stdout=output, stderr=output)
+    tempest = subprocess.Popen(command, cwd=work, env=environment, stdout=output, stderr=output, start_new_session=True)
+    try:
+        tempest.wait()
+    except BaseException:
+        # Its workers, too.
+        os.killpg(tempest.pid, signal.SIGKILL)
+        tempest.wait()
+        raise
     last = subprocess.run(
         [str(venv / "bin" / "stestr"), "last", "--subunit"], cwd=work, env=environment, check=False, capture_output=True
     )
@@ -330,6 +338,12 @@ def report(ids: Sequence[str], found: Mapping[str, str], excluded: Mapping[str, 
     return 1 if count[FAILED] or wrong or left else 0
 
 
+def ended(number: int, _: object) -> NoReturn:
+    """SIGTERM ends this as Ctrl-C does, once: a second one must not cut off the end of the zones."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tier", default="1", choices=("1", "2", "3"))
@@ -344,6 +358,7 @@ def main(arguments: list[str]) -> int:
     if not ids:
         print("tempest: no test fits", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, ended)
     venv = environment()
     with tempfile.TemporaryDirectory(prefix="banyan-tempest-") as scratch:
         folder = Path(scratch)

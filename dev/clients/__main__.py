@@ -6,14 +6,17 @@ another place), and runs one scenario. What did not pass is printed, and for eac
     CLIENT VERSION: N steps passed, N failed, N skipped
 
 A client that can not be had on this machine is named, with the reason. Status 1 if anything failed, or nothing ran.
+SIGTERM ends it as Ctrl-C does: the client, then the tree.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 from dev.clients.kinds import CLIENTS, NotToBeHad, Ran
 from dev.clients.steps import FAILED, PASSED, summary
@@ -33,6 +36,7 @@ def main(arguments: list[str]) -> int:
     unknown = [name for name in given.clients if name not in CLIENTS]
     if unknown:
         parser.error(f"there is no client {unknown[0]!r}; there are {', '.join(CLIENTS)}")
+    signal.signal(signal.SIGTERM, ended)
     ready = {}
     for name in given.clients or CLIENTS:
         try:
@@ -47,6 +51,12 @@ def main(arguments: list[str]) -> int:
     except DemoFailed as error:
         print(f"clients: {error}", file=sys.stderr)
         return 1
+
+
+def ended(number: int, _: object) -> NoReturn:
+    """Once: a second one must not cut off the end of the zones, which have sessions of their own and would stay."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def ask_all(ready: dict[str, str], clouds: Path) -> int:

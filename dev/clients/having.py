@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from dev.clients.steps import FAILED, Step, heard
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent
-INSTALLED_WITHIN, RAN_WITHIN = 1_800, 3_000  # seconds
+INSTALLED_WITHIN, RAN_WITHIN = 1_800, 1_500  # seconds
 
 
 class NotToBeHad(Exception):
@@ -76,22 +77,38 @@ def must(what: str, command: list[str], **settings: str) -> str:
 
 
 def stated(command: list[str], folder: Path, settings: Mapping[str, str] | None = None) -> tuple[str, str]:
-    """What a command printed, and what it complained of: "" if it ended well."""
+    """What a command printed, and what it complained of: "" if it ended well.
+
+    Whatever ends the wait, nothing that the command started goes on: it has a session of its own, which is killed.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**environment, "PYTHONWARNINGS": "ignore", **(settings or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    late = ""
     try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env={**environment, "PYTHONWARNINGS": "ignore", **(settings or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=RAN_WITHIN,
-        )
-    except subprocess.TimeoutExpired as late:
-        return (late.stdout or b"").decode(errors="replace"), f"not within {RAN_WITHIN} s"
-    printed, complaint = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace").strip()
-    return printed, (complaint[-600:] or f"status {done.returncode}") if done.returncode else ""
+        out, err = process.communicate(timeout=RAN_WITHIN)
+    except subprocess.TimeoutExpired:
+        late = f"not within {RAN_WITHIN:g} s"
+        kill(process)
+        out, err = process.communicate()
+    except BaseException:
+        kill(process)
+        process.communicate()
+        raise
+    printed, complaint = out.decode(errors="replace"), err.decode(errors="replace").strip()
+    return printed, late or ((complaint[-600:] or f"status {process.returncode}") if process.returncode else "")
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """The process, and what it started."""
+    os.killpg(process.pid, signal.SIGKILL)
 
 
 def said(name: str, command: list[str], folder: Path, settings: Mapping[str, str] | None = None) -> list[Step]:

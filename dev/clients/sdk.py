@@ -21,7 +21,7 @@ USER = "sdk-user"
 
 def main(clouds: str, name: str) -> None:
     os.environ["OS_CLIENT_CONFIG_FILE"] = clouds
-    with openstack.connect(cloud=name) as cloud:
+    with openstack.connect(cloud=name, api_timeout=WAIT) as cloud:
         image = images(cloud)
         network = networks(cloud)
         life(cloud, image)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import select
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from dev.clients import __main__ as clients
-from dev.clients.having import Client, NotToBeHad, Ran, said, venv
+from dev.clients.having import ROOT, Client, NotToBeHad, Ran, said, stated, venv
 from dev.clients.kinds import CLIENTS, task_step, workload_step
 from dev.clients.steps import FAILED, PASSED, SKIPPED, Step, Wrong, heard, step, summary, want
 
@@ -60,6 +65,58 @@ def test_a_scenario_that_ends_badly_has_failed(tmp_path: Path) -> None:
     (silent,) = said("tool", ["sh", "-c", "exit 3"], tmp_path)
     assert silent.why == "status 3"
     assert said("tool", ["true"], tmp_path) == []
+
+
+def gone(process: int) -> bool:
+    """Within two seconds."""
+    try:
+        watch = os.pidfd_open(process)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([watch], [], [], 2)[0])
+    finally:
+        os.close(watch)
+
+
+def test_nothing_goes_on_of_a_client_that_took_too_long(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("dev.clients.having.RAN_WITHIN", 0.2)
+    printed, complaint = stated(["sh", "-c", "sleep 60 & echo $!; wait"], tmp_path)
+    assert complaint == "not within 0.2 s"
+    assert gone(int(printed)), "what it started goes on"
+
+
+RUNNER = """
+import contextlib, sys
+from dev.clients import __main__ as clients
+from dev.clients.having import Client, said
+
+@contextlib.contextmanager
+def tree():
+    try:
+        yield None, "clouds.yaml"
+    finally:
+        print("the tree is ended", flush=True)
+
+clients.tree = tree
+command = ["sh", "-c", "sleep 60 & echo $! >&9; wait"]
+import subprocess, os
+popen = subprocess.Popen
+subprocess.Popen = lambda *words, **how: popen(*words, pass_fds=(9,), **how)
+clients.CLIENTS = {"slow": Client(lambda: "1", lambda ran: said("slow", command, ran.folder))}
+os.dup2(1, 9)
+sys.exit(clients.main([]))
+"""
+
+
+def test_sigterm_ends_the_client_and_then_the_tree() -> None:
+    runner = subprocess.Popen([sys.executable, "-c", RUNNER], cwd=ROOT, stdout=subprocess.PIPE)
+    assert runner.stdout
+    client = int(runner.stdout.readline())
+    runner.send_signal(signal.SIGTERM)
+    printed, _ = runner.communicate(timeout=20)
+    assert runner.returncode == 128 + signal.SIGTERM and printed == b"the tree is ended\n"
+    assert gone(client), "the client goes on"
 
 
 def test_a_client_that_can_not_be_had_is_named_with_the_reason(

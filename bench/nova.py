@@ -17,69 +17,24 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any
 
 from banyan.cli.load import Connection
 from bench import _meters
-from bench._zones import Asking, leave_nothing
+from bench._compute import Side, zone_side
+from bench._zones import leave_nothing
 from tests.live.clouds import Lab
 from tests.wire.zones.processes import Cloud
 
-CLIENTS, SEQUENTIAL, BULK, REPEATS = 8, 15, 50, 15
+SEQUENTIAL, BULK, REPEATS = 15, 50, 15
 PASSWORD = "fleetlab"
-VERSION = "compute 2.79"
 PLACE = 'mode = "place"'
 # What each round finds, and whether more is better.
 RATES = ("accepted_per_s", "active_per_s")
 TIMES = ("to_202_ms", "to_202_of_8_ms", "to_active_ms", "bulk_50_to_202_ms", "bulk_50_active_s", "list_100_ms",
          "detail_100_ms")  # fmt: skip
-
-
-@dataclass
-class Side:
-    """One Compute API. `root`: scheme, host and port; `prefix` before /servers; `kept`: connections stay open."""
-
-    name: str
-    root: str
-    prefix: str
-    token: str
-    image: str
-    flavor: str
-    certificate: str = ""
-    kept: bool = True
-    lines: list[Connection] = field(default_factory=list)
-
-    def connect(self) -> None:
-        headers = {"X-Auth-Token": self.token, "OpenStack-API-Version": VERSION}
-        if not self.kept:
-            headers["Connection"] = "close"
-        self.lines = [Connection(self.root, self.certificate, headers) for _ in range(CLIENTS)]
-
-    async def ask(self, method: str, path: str, body: object = None, line: int = 0) -> Any:
-        content = b"" if body is None else json.dumps(body).encode()
-        reply = await self.lines[line].ask(method, f"{self.prefix}{path}", content)
-        if reply.status >= 400 and not (method == "DELETE" and reply.status == 404):
-            raise SystemExit(f"{self.name}: {method} {path}: {reply.status} {reply.body[:300]!r}")
-        if not self.kept:
-            self.lines[line].close()
-        return json.loads(reply.body) if reply.body else None
-
-    def wish(self, name: str, count: int = 1) -> dict[str, object]:
-        server: dict[str, object] = {
-            "name": name, "imageRef": self.image, "flavorRef": self.flavor, "networks": "none"
-        }  # fmt: skip
-        if count > 1:
-            server |= {"min_count": count, "max_count": count}
-        return {"server": server}
-
-    async def settled(self) -> None:
-        """Until nothing builds any more."""
-        while (await self.ask("GET", "/servers?status=BUILD&limit=1"))["servers"]:
-            await asyncio.sleep(0.02)
 
 
 async def sequence(side: Side) -> dict[str, float]:
@@ -108,7 +63,7 @@ async def together(side: Side, total: int) -> dict[str, float]:
             taken.append(perf_counter() - began)
 
     began = perf_counter()
-    await asyncio.gather(*(client(line) for line in range(CLIENTS)))
+    await asyncio.gather(*(client(line) for line in range(len(side.lines))))
     accepted = perf_counter() - began
     await side.settled()
     active = perf_counter() - began
@@ -150,7 +105,7 @@ async def empty(side: Side) -> None:
             for id in left:
                 await side.ask("DELETE", f"/servers/{id}", None, line)
 
-        await asyncio.gather(*(client(line) for line in range(CLIENTS)))
+        await asyncio.gather(*(client(line) for line in range(len(side.lines))))
         await asyncio.sleep(0.5)
 
 
@@ -161,8 +116,7 @@ async def turn(side: Side, total: int) -> dict[str, float]:
         found = await sequence(side) | await together(side, total) | await bulk(side) | await lists(side)
         await empty(side)
     finally:
-        for line in side.lines:
-            line.close()
+        side.close()
     return found
 
 
@@ -183,28 +137,6 @@ async def nova_side(port: int, workers: int) -> Side:
     flavors = json.loads((await Connection(nova, headers=head).ask("GET", "/v2.1/flavors")).body)["flavors"]
     flavor = next(row["id"] for row in flavors if row["name"] == "tiny")
     return Side(f"nova, {workers} workers", nova, "/v2.1", token, images["images"][0]["id"], flavor, kept=False)
-
-
-async def zone_side(name: str, data: Path) -> Side:
-    """By the first administrator, whose password lies in the data folder."""
-    password = (data / "admin-password").read_text().strip()
-    with Asking(data) as asking:
-        catalogue = asking.get("/identity/v3/auth/catalog")["catalog"]
-    url = next(one for one in catalogue if one["type"] == "identity")["endpoints"][0]["url"]
-    root, certificate = url.removesuffix("/identity/v3"), str(data / "api.pem")
-    domain = {"id": "default"}
-    user = {"name": "admin", "domain": domain, "password": password}
-    scope = {"project": {"name": "admin", "domain": domain}}
-    auth = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}}
-    line = Connection(root, certificate)
-    token = (await line.ask("POST", "/identity/v3/auth/tokens", json.dumps(auth).encode())).headers["x-subject-token"]
-    line.close()
-    line = Connection(root, certificate, {"X-Auth-Token": token})
-    made = {"name": "bench", "disk_format": "raw", "container_format": "bare"}
-    image = json.loads((await line.ask("POST", "/image/v2/images", json.dumps(made).encode())).body)["id"]
-    await line.ask("PUT", f"/image/v2/images/{image}/file", b"disk", "application/octet-stream")
-    line.close()
-    return Side(name, root, "/compute/v2.1", token, image, "1", certificate)
 
 
 @asynccontextmanager

@@ -2,7 +2,8 @@
 
 A *code* is a random 40-bit number, fixed for the life of a zone or a rack and never given again.
 Its text is eight characters of Crockford's base 32, lower case (no i, l, o, u).
-A *name* is a DNS label (RFC 1035, lower case): unique among the children of one parent.
+A *name* is a DNS label (RFC 1035, lower case): unique among the children of one parent. It may be spelled as a code
+is; where either is meant, `coded_text` is a code and nothing else.
 A *path* joins names with "/", from the zone that is asked downwards: `top/north/lab7`.
 A guest's *id* is a version-8 UUID that says when it was made and in which rack (protocols §2).
 """
@@ -19,6 +20,8 @@ ZoneCode = NewType("ZoneCode", int)
 RackCode = NewType("RackCode", int)
 
 CODE_BITS = 40
+# In front of a code where a name could stand as well.
+CODE_MARK: Final = "code:"
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _VALUE = {c: i for i, c in enumerate(_ALPHABET)} | {"o": 0, "i": 1, "l": 1}
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
@@ -46,10 +49,9 @@ def parse_code(text: str) -> int:
     return value
 
 
-def is_code(text: str) -> bool:
-    """True if `text` is spelled as `code_text` spells codes. No zone may be named so (`check_zone_name`)."""
-    lowered = text.lower()
-    return len(lowered) == 8 and all(c in _ALPHABET for c in lowered)
+def coded_text(code: int) -> str:
+    """The code as `code:7k3m9qxz`, which no name is spelled as."""
+    return CODE_MARK + code_text(code)
 
 
 def check_name(text: str, what: str = "zone name") -> str:
@@ -65,21 +67,6 @@ def check_name(text: str, what: str = "zone name") -> str:
         "bad-name",
         f"a {what} is 1 to 63 lower-case letters, digits and inner hyphens, got {text[:80]!r}{hint}",
     )
-
-
-def check_zone_name(text: str) -> str:
-    """`check_name` for a name that a zone is given now: one that reads as a code could be taken for another zone.
-
-    Raises BadInput("bad-name"). Zones of earlier versions may have such a name and keep it until they are renamed.
-    """
-    if is_code(check_name(text)):
-        raise BadInput(
-            "bad-name",
-            f"{text!r} reads as the code of a zone (eight letters and digits, none of them i, l, o or u), and would be "
-            f"taken for one; give another name, such as {text[:4]}-{text[4:]}. A zone that has it already is renamed "
-            "by `banyan zone rename` at its parent, or without a parent by starting it with another --name",
-        )
-    return text
 
 
 def check_label(key: str, value: str) -> tuple[str, str]:

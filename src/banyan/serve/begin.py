@@ -13,7 +13,7 @@ from pathlib import Path
 
 from banyan.api.listen import public_socket
 from banyan.core.errors import BadInput, Conflict
-from banyan.core.ids import check_zone_name
+from banyan.core.ids import check_name
 from banyan.core.ports import Clock, Ids
 from banyan.drivers.registry import Drivers, Registry
 from banyan.link.sockets import Proxy
@@ -31,7 +31,7 @@ def check_start(settings: Settings, join_code: str | None, clock: Clock, ids: Id
     Broken("seal-key-missing")."""
     racks = settings.for_zone().racks
     if not settings.store.url and not (settings.folder / DATABASE_NAME).exists():
-        check_zone_name(settings.zone.name)
+        check_name(settings.zone.name)
     if join_code is None:
         settings.for_parent()
     else:

@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from banyan.core.errors import BadInput, Conflict, Refused
-from banyan.core.ids import ZoneCode, check_label, check_zone_name, code_text
+from banyan.core.ids import ZoneCode, check_label, check_name, code_text
 from banyan.core.messages import Enrol, Evidence, Renew
 from banyan.core.policy import Rule, Verdict
 from banyan.core.secret import Secret
@@ -105,7 +105,7 @@ def sign_request(seed: Secret, session: Session, enrol: Enrol) -> Enrol:
 def check_request(session: Session, enrol: Enrol) -> Request:
     """Raises BadInput (bad-name, bad-label, bad-code, bad-key, bad-mode, too-long) or Refused("bad-possession")."""
     check_code(enrol.code)
-    check_zone_name(enrol.name)
+    check_name(enrol.name)
     check_public(enrol.public_key, "key to be certified")
     if len(enrol.labels) > MAX_LABELS:
         raise BadInput("bad-label", f"a zone brings at most {MAX_LABELS} labels, got {len(enrol.labels)}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from banyan.core.errors import BadInput, BanyanError, Conflict, Refused
-from banyan.core.ids import ZoneCode, check_label, check_name, check_zone_name, code_text, join_path
+from banyan.core.ids import ZoneCode, check_label, check_name, code_text, join_path
 from banyan.core.lineage import Entry, Row
 from banyan.core.reading import msgpack_reader
 from banyan.core.secret import Secret
@@ -160,9 +160,6 @@ class _Sifter:
         """The row to store."""
         _check_form(row)
         before = self._before(row.code)
-        # A child's own name is what we call it. Zones that were called so before such names were refused stay.
-        if row.code != self.child.code and (before is None or before.name != row.name):
-            check_zone_name(row.name)
         # What was checked when it was kept is not checked again: a signature costs more than all else here.
         checked = before is not None and (before.entry, before.signature) == (row.entry, row.signature)
         entry = read_entry(row, checked=checked)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from banyan.core.errors import BadInput, Broken, Conflict
 from banyan.core.identity import SYSTEM, Caller
-from banyan.core.ids import ZoneCode, check_zone_name, code_text, is_code
+from banyan.core.ids import ZoneCode, check_name, code_text
 from banyan.core.journal import Event
 from banyan.core.ports import Clock, Ids, Store
 from banyan.core.records import AuthorityRow, Self, StoreUnknown, Unit
@@ -329,7 +329,7 @@ async def open_own(store: Store, clock: Clock, ids: Ids, name: str, labels: Mapp
     def work(unit: Unit) -> tuple[Self, list[Secret], list[Authority]]:
         row = unit.self_.get()
         if row is None:
-            check_zone_name(name)
+            check_name(name)
             row = Self(fresh_code, name, now, labels=dict(labels), boot_id=clock.boot_id())
             unit.self_.put(row)
             for key, seed in zip((IDENTITY_KEY, TOKEN_KEY, API_KEY), seeds[:3], strict=True):
@@ -337,12 +337,7 @@ async def open_own(store: Store, clock: Clock, ids: Ids, name: str, labels: Mapp
             made = make_authority(unit, row.code, seeds[3], serial, now)
             unit.authorities.put(made.row)
             unit.journal.append(now, Event("zone-created", name, SYSTEM, "first start of this zone", {}))
-        if row.name != name and name and is_code(row.name):
-            # An earlier version let a zone be called as a code looks; this is how it is called otherwise.
-            row = replace(row, name=check_zone_name(name))
-            unit.self_.put(row)
-            unit.journal.append(now, Event("zone-renamed", name, SYSTEM, "its former name reads as a code", {}))
-        elif row.name != name and name:
+        if row.name != name and name:
             raise BadInput(
                 "other-zone",
                 f"this data folder belongs to zone {row.name!r}, not {name!r}; "

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from banyan.core.errors import BadInput, Conflict, NotFound
-from banyan.core.ids import ZoneCode, code_text, join_path, parse_code
+from banyan.core.ids import CODE_MARK, ZoneCode, coded_text, join_path, parse_code
 from banyan.core.zone import Admin, ChildState, Health
 
 K = TypeVar("K")
@@ -165,7 +165,7 @@ class Tree:
             seen.add(code)
             node = self._nodes.get(code)
             if node is None:
-                names.append(code_text(code))
+                names.append(coded_text(code))
                 break
             names.append(node.name)
             code = node.parent
@@ -226,7 +226,7 @@ class Tree:
         siblings: Sequence[Sibling] = self._ordered.get(code, ())
         if code == self.root and self._holes:
             # What hangs below a zone that is not here stands where `path_of` says: at that zone's code.
-            siblings = sorted([*siblings, *((code_text(hole), hole) for hole in self._holes)])
+            siblings = sorted([*siblings, *((coded_text(hole), hole) for hole in self._holes)])
         start = bisect_left(siblings, (after[0], ZoneCode(0))) if after else 0
         for at in range(start, len(siblings)):
             name, below = siblings[at]
@@ -241,7 +241,8 @@ class Tree:
 
         A code means the zone that has it, and a whole path, as every list shows it, that zone and no other. Else what
         can be read from here downwards, with the end of our own path in front or without, goes before what ends so
-        further down. A zone that is named as another's code (an earlier version let it) never stands for that one.
+        further down. Where a zone is named as another's code is spelled, the word alone may mean either; with `code:`
+        in front it is the code.
 
         Raises NotFound("no-zone"), or Conflict("ambiguous-zone") naming candidates: a last part that we share with a
         zone below is never taken for us, which would give a command, or a token, the whole tree.
@@ -265,7 +266,7 @@ class Tree:
         if len(candidates) == 1:
             return candidates.pop()
         if candidates:
-            names = tuple(sorted(self.path_of(c) for c in candidates))
+            names = sorted(self.path_of(c) + (f" ({coded_text(c)})" if c == coded else "") for c in candidates)
             shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
             raise Conflict("ambiguous-zone", f"{text!r} may mean {shown}; give more of the path")
         near = sorted(n for n in self._names if fnmatchcase(n, f"*{parts[-1][:20]}*") or n.startswith(parts[-1][:3]))
@@ -275,7 +276,7 @@ class Tree:
     def _coded(self, text: str) -> ZoneCode | None:
         """The zone here whose code this is, letters that look alike forgiven."""
         try:
-            code = ZoneCode(parse_code(text))
+            code = ZoneCode(parse_code(text.lower().removeprefix(CODE_MARK)))
         except BadInput:
             return None
         return code if code == self.root or code in self._nodes else None

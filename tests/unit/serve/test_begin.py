@@ -23,13 +23,11 @@ def start(found: Settings, *, listens: bool = False) -> None:
     check_start(found, None, SystemClock(), SystemIds(), listens=listens)
 
 
-def test_a_new_zone_is_not_called_as_a_code_looks_and_one_that_is_there_starts(tmp_path: Path) -> None:
-    named = settings(tmp_path, zone__name="h4kmsy1t")
-    with pytest.raises(BadInput, match="reads as the code of a zone"):
-        start(named)
+def test_a_bad_name_of_a_new_zone_leaves_nothing_behind_and_an_ordinary_one_is_good(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="a zone name is"):
+        start(settings(tmp_path, zone__name="edge_001"))
     assert not list(tmp_path.iterdir())
-    (tmp_path / "banyan.db").touch()
-    start(named)
+    start(settings(tmp_path, zone__name="edge0001"))
 
 
 def free_port() -> int:

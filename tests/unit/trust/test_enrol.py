@@ -128,7 +128,7 @@ def test_a_request_serves_in_its_own_session_only() -> None:
         ({"name": "еast"}, "bad-name"),  # a Cyrillic letter that looks like "e"
         ({"name": ""}, "bad-name"),
         ({"name": "a/b"}, "bad-name"),
-        ({"name": "h4kmsy1t"}, "bad-name"),
+        ({"name": "code:h4kmsy1t"}, "bad-name"),
         ({"code": ZoneCode(2**40)}, "bad-code"),
         ({"code": ZoneCode(-1)}, "bad-code"),
         ({"labels": {str(n): "" for n in range(33)}}, "bad-label"),

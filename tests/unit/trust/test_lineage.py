@@ -114,15 +114,8 @@ def test_the_same_again_is_taken_without_another_look_at_signatures(top: Top) ->
     assert top.takes(EAST, again) == (again,)
 
 
-def test_a_zone_that_is_named_as_a_code_is_refused_and_one_that_was_here_before_stays(top: Top) -> None:
-    taken = code_text(WEST)
-    assert top.refuses(EAST, row(LAB, EAST, name=taken)) == "bad-name"
-    assert top.refuses(EAST, row(ROOF, EAST, name=taken)) == "bad-name"
-    top.rows[LAB] = msgspec.structs.replace(top.rows[LAB], name=taken)
-    top.takes(EAST, row(LAB, EAST, name=taken, health="lost"))
-    top.takes(EAST, row(LAB, EAST))
-    # What a direct child calls itself is not what it is called here.
-    top.takes(EAST, own(EAST, name=taken))
+def test_a_zone_may_be_named_as_a_code_is_spelled(top: Top) -> None:
+    top.takes(EAST, row(LAB, EAST, name=code_text(WEST)))
 
 
 def test_an_entry_that_the_zone_did_not_sign(top: Top) -> None:

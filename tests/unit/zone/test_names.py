@@ -1,16 +1,13 @@
-"""A zone named as another's code: refused wherever a name is given, and never taken for that other zone."""
+"""A zone named as another's code is spelled is never taken for that other zone, nor the other for it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
-from banyan.core.errors import BadInput
-from banyan.core.ids import code_text
-from banyan.core.messages import HelloAck
-from banyan.core.records import Unit
+from banyan.core.errors import Conflict
+from banyan.core.ids import ZoneCode, code_text, coded_text, parse_code
 from tests.unit.zone.household import ADMIN, Household, Kid, delta
 
 
@@ -30,32 +27,31 @@ def reported(house: Household, name: str) -> Kid:
 
 def test_a_zone_reported_deep_below_a_sibling_takes_over_no_code(house: Household) -> None:
     east, west = reported(house, "east"), reported(house, "west")
-    impostor, honest = house.stranger(code_text(east.code)), house.stranger("lab")
-    rows = [impostor.row(west.code), honest.row(west.code)]
-    west.report(lineage=delta(rows, since=1, until=2))
-    assert house.zone.tree.resolve(code_text(east.code)) == east.code
-    assert house.zone.tree.get(impostor.code) is None
-    assert house.zone.tree.get(honest.code) is not None
-    assert "banyan zone rename" in house.journal("lineage-refused")[0].text
+    impostor = house.stranger(code_text(east.code))
+    west.report(lineage=delta([impostor.row(west.code)], since=1, until=2))
+    tree = house.zone.tree
+    assert tree.get(impostor.code) is not None
+    with pytest.raises(Conflict) as refused:
+        tree.resolve(code_text(east.code))
+    assert f"top/east ({coded_text(east.code)})" in refused.value.text
+    assert tree.path_of(impostor.code) in refused.value.text
+    assert tree.resolve(coded_text(east.code)) == east.code
+    assert tree.resolve(tree.path_of(impostor.code)) == impostor.code
 
 
-def test_no_zone_is_renamed_so_and_one_that_is_called_so_can_be_renamed(house: Household) -> None:
-    east, west = reported(house, "east"), reported(house, "west")
-    taken = code_text(east.code)
-    with pytest.raises(BadInput, match="reads as the code"):
-        house.run(house.zone.words.apply(ADMIN, "zone.rename", west.code, {"name": taken}))
+def test_a_zone_may_have_any_ordinary_name(house: Household) -> None:
+    edge = reported(house, "edge0001")
+    house.run(house.zone.words.apply(ADMIN, "zone.rename", edge.code, {"name": "braggart"}))
+    assert house.zone.tree.resolve("braggart") == edge.code
 
-    def earlier(unit: Unit) -> None:
-        row = unit.children.get(west.code)
-        assert row is not None
-        unit.children.put(replace(row, name=taken))
 
-    house.run(house.store.write("earlier", earlier))
-    house.restore(house.store.image())
-    answer = west.open()
-    assert isinstance(answer, HelloAck)
-    assert answer.name == taken
-    west.report(lineage=delta([west.itself()]))
-    house.run(house.zone.words.apply(ADMIN, "zone.rename", west.code, {"name": "west"}))
-    assert house.zone.tree.resolve("west") == west.code
-    assert house.zone.tree.resolve(taken) == east.code
+def test_a_code_that_comes_later_than_the_name_takes_over_no_name(house: Household) -> None:
+    """A zone draws its own code: a false one may draw what it likes."""
+    edge = reported(house, "edge0001")
+    false = house.stranger("false")
+    false.code = ZoneCode(parse_code("edge0001"))
+    house.run(house._admit(false))
+    with pytest.raises(Conflict, match=r"top/edge0001.*top/false \(code:edge0001\)"):
+        house.zone.tree.resolve("edge0001")
+    assert house.zone.tree.resolve("top/edge0001") == edge.code
+    assert house.zone.tree.resolve("code:edge0001") == false.code

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banyan.core.errors import Conflict, NotFound
-from banyan.core.ids import ZoneCode, code_text
+from banyan.core.ids import ZoneCode, code_text, coded_text
 from banyan.core.zone import Admin, ChildState, Health
 from banyan.zone.tree import Node, Tree
 
@@ -48,7 +48,8 @@ def test_what_hangs_below_a_zone_that_is_not_here_is_listed_all_the_same() -> No
     made = tree()
     hole = ZoneCode(77)
     made.put(node(ZoneCode(9), hole, NORTH, "orphan"))
-    assert ("top/" + code_text(hole) + "/orphan") in [path for path, _ in made.all()]
+    assert f"top/{coded_text(hole)}/orphan" in [path for path, _ in made.all()]
+    assert made.resolve(f"top/{coded_text(hole)}/orphan") == ZoneCode(9)
     made.put(node(hole, NORTH, NORTH, "late"))
     assert [path for path, _ in made.all()][-2:] == ["top/north/late", "top/north/late/orphan"]
     made.remove(hole)
@@ -218,7 +219,7 @@ def test_another_own_path_moves_everything() -> None:
 def test_a_chain_with_a_hole_or_a_loop_ends() -> None:
     made = Tree(TOP, "top")
     made.put(node(LAB, NORTH, NORTH, "lab"))
-    assert made.path_of(LAB) == f"top/{code_text(NORTH)}/lab"
+    assert made.path_of(LAB) == f"top/{coded_text(NORTH)}/lab"
     made.put(node(NORTH, LAB, NORTH, "north"))
     assert made.path_of(LAB).count("/") == 2
     assert made.depth(LAB) == 2
@@ -243,9 +244,31 @@ def test_a_zone_named_as_the_code_of_another_never_stands_for_it(deep: bool, spe
         made.resolve(text)
     assert refused.value.code == "ambiguous-zone"
     assert made.path_of(SAME) in refused.value.text
-    assert "top/east" in refused.value.text
+    assert f"top/east ({coded_text(EAST)})" in refused.value.text
+    assert made.resolve(coded_text(EAST)) == EAST
     assert made.resolve(made.path_of(SAME)) == SAME
     assert made.resolve("top/east") == EAST
+
+
+def test_what_lies_below_a_zone_that_is_not_here_is_not_shown_below_one_named_as_its_code() -> None:
+    """The one that is named so may be anybody's, and so may the one that is gone."""
+    made, hole = tree(), ZoneCode(78)
+    made.put(node(SAME, TOP, SAME, code_text(hole)))
+    made.put(node(ZoneCode(11), SAME, SAME, "lab"))
+    made.put(node(ZoneCode(12), hole, NORTH, "lab"))
+    paths = [path for path, _ in made.all()]
+    assert len(set(paths)) == len(paths)
+    assert made.resolve(f"top/{code_text(hole)}/lab") == ZoneCode(11)
+    assert made.resolve(f"top/{coded_text(hole)}/lab") == ZoneCode(12)
+
+
+def test_with_its_mark_a_code_is_no_name() -> None:
+    made = tree()
+    made.put(node(SAME, NORTH, NORTH, "edge0001"))
+    assert made.resolve("edge0001") == SAME
+    with pytest.raises(NotFound):
+        made.resolve("code:edge0001")
+    assert made.resolve(f"code:{code_text(EAST).upper()}") == EAST
 
 
 def test_our_own_code_is_ours_whatever_is_called_so_below() -> None:

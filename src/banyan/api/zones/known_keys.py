@@ -11,7 +11,7 @@ from banyan.api.context import Context
 from banyan.api.intake import NoBody, NoQuery
 from banyan.api.paging import PageQuery
 from banyan.core.errors import BadInput
-from banyan.core.ids import check_label, check_zone_name
+from banyan.core.ids import check_label, check_name
 from banyan.core.zone import Mode
 from banyan.zone.views import KnownKeyView, PageView
 
@@ -48,7 +48,7 @@ async def put(context: Context, query: NoQuery, body: KnownKeyBody) -> KnownKeyV
         check_label(key, value)
     known = KnownKeyView(
         fingerprint=check_fingerprint(context.params["fingerprint"]),
-        name=check_zone_name(body.name),
+        name=check_name(body.name),
         labels=body.labels,
         mode=body.mode.value,
         replace=body.replace,

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from banyan.core.errors import BadInput, Conflict, NotFound, Refused
 from banyan.core.identity import Caller, Role
-from banyan.core.ids import ZoneCode, check_zone_name
+from banyan.core.ids import ZoneCode, check_name
 from banyan.core.time import Wall, iso
 from banyan.core.zone import ADMINISTRATION, ENROLMENT, Admin, AdminEvent, Child, EnrolEvent, Health
 from banyan.zone.live import RETIRED
@@ -151,7 +151,7 @@ class ZoneWords:
             return
 
     async def _rename(self, caller: Caller, child: Child, name: str) -> None:
-        check_zone_name(name)
+        check_name(name)
         if name == child.name:
             return
         line = self._own.event("child-renamed", child.name, f"is {name} from now on", caller, name=name)

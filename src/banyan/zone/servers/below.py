@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from banyan.core.errors import BanyanError, Unreachable, error_of
-from banyan.core.ids import ZoneCode, code_text, join_path
+from banyan.core.ids import ZoneCode, code_text, coded_text, join_path
 from banyan.core.messages import CallerInfo
 from banyan.core.principal import Principal
 from banyan.core.server_messages import Person, read
@@ -38,7 +38,7 @@ class Below:
     def path(self, child: ZoneCode) -> str:
         """The whole path of a child; its code if it is not there."""
         node = self._tree.get(child)
-        return join_path(self._tree.path, code_text(child) if node is None else node.name)
+        return join_path(self._tree.path, coded_text(child) if node is None else node.name)
 
     def epoch(self, child: ZoneCode) -> int:
         """The one that its lease was granted under; 0 if there is no such child."""

@@ -435,7 +435,7 @@ class FakeSurface:
 
     async def leave(self, caller: Caller, apply: bool) -> PageView:
         self._whole(caller, Role.ADMIN)
-        return PageView((msgspec.Raw(b'{"kind":"network","name":"banyan","then":"removed"}'),))
+        return PageView((msgspec.Raw(b'{"kind":"network","name":"banyan","then":"stays","id":"n1"}'),))
 
     def metrics(self, caller: Caller) -> Mapping[str, float]:
         self._whole(caller, Role.VIEWER)

@@ -30,6 +30,7 @@ from banyan.zone.views import (
     HostView,
     JournalView,
     KnownKeyView,
+    LeavingView,
     RackView,
     ReleaseView,
     RuleView,
@@ -66,8 +67,8 @@ TABLE: tuple[Route, ...] = (
           "one unless that leaked", body=itself.RotateBody, answer=StatusView),
     route("POST", "/v1/release", itself.release, "release", _A, "Let a restored zone forget, and let in, "
           "again, or show what is at stake", body=itself.ReleaseBody, answer=ReleaseView),
-    route("POST", "/v1/leave", itself.leave, "leave", _A, "Leave the parent, or show what that would remove",
-          body=itself.LeaveBody, answer=itself.Leaving, paged=True),
+    route("POST", "/v1/leave", itself.leave, "leave", _A, "Leave the parent, or show what becomes of what",
+          body=itself.LeaveBody, answer=LeavingView, paged=True),
     # What is there.
     route("GET", "/v1/usage", usage.usage, "usage", _V, "Totals of the tree, unknown apart",
           query=usage.UsageQuery, answer=UsageView),

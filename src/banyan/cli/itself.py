@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from banyan.cli.output import Column, instant, number
 from banyan.cli.session import OK, Apply, Session, session
 from banyan.cli.target import HERE, Target
-from banyan.zone.views import PageView, RackView, ReleaseView, StatusView, UplinkView
+from banyan.zone.views import LeavingView, PageView, RackView, ReleaseView, StatusView, UplinkView
 
 authority = App(name="authority", help="The zone's own CA, which vouches for its children.")
 
@@ -23,14 +23,6 @@ class Cut(msgspec.Struct, frozen=True):
     children: int
 
 
-class Leaving(msgspec.Struct, frozen=True):
-    """One thing that leaving concerns, and what becomes of it."""
-
-    kind: str
-    name: str
-    then: str
-
-
 # The state of an uplink with which all is well.
 JOINED = "connected"
 RESTORED = "forgets nobody, and lets nobody in by what it knew before, until `banyan release`"
@@ -40,9 +32,11 @@ STAKE = (
     "journal, and say it again first. This can not be taken back; nothing is done yet: add --apply"
 )
 
-LEAVING: tuple[Column[Leaving], ...] = (
+LEAVING: tuple[Column[LeavingView], ...] = (
     Column("KIND", lambda one: one.kind),
     Column("NAME", lambda one: one.name),
+    Column("ID", lambda one: one.id),
+    Column("COUNT", lambda one: "" if one.count is None else number(one.count), right=True),
     Column("THEN", lambda one: one.then),
 )
 UPLINKS: tuple[Column[UplinkView], ...] = (
@@ -135,13 +129,14 @@ class Left(msgspec.Struct, frozen=True):
 
 
 def leave(*, apply: Apply = False, target: Target = HERE) -> int:
-    """Leave the parent: what Banyan made here is listed, then removed. A dry run until --apply."""
+    """Leave the parent. What is forgotten is listed, and what stays: servers that Banyan made, images, networks. A dry
+    run until --apply."""
     with session(target) as s:
         page = s.client.post("/v1/leave", {"apply": apply}, PageView)
         if s.screen.json:
             s.screen.one(Left(apply, page.items))
             return OK
-        rows = [msgspec.json.decode(item, type=Leaving) for item in page.items]
+        rows = [msgspec.json.decode(item, type=LeavingView) for item in page.items]
         s.screen.table(LEAVING, rows, "this zone has no parent and no rack")
         s.screen.note("left" if apply else "nothing is done yet: add --apply")
         return OK

@@ -36,6 +36,7 @@ from banyan.zone.commands.zones import check_word
 from banyan.zone.deadline import Deadline, to_ask
 from banyan.zone.firm import firm
 from banyan.zone.front_servers import ServersFront
+from banyan.zone.leaving import leaving
 from banyan.zone.tree import Node
 from banyan.zone.views import (
     CodeCreated,
@@ -402,17 +403,9 @@ class Front(ServersFront):
         self._here(caller, Role.ADMIN)
         return await release(self._zone.own, self._zone.roster, caller, apply)
 
-    # gap: leaving says that servers stay, without counting or naming those that Banyan made, nor their images
     async def leave(self, caller: Caller, apply: bool) -> PageView:
         self._here(caller, Role.ADMIN)
-        rows = [
-            {"kind": "uplink", "name": up.side.row.path or ", ".join(up.side.row.addresses), "then": "forgotten"}
-            for up in self._zone.ups.values()
-        ]
-        rows += [
-            {"kind": "rack", "name": racked.name, "then": "stays, with every server in it, whoever made it"}
-            for racked in self._zone.racks.values()
-        ]
+        rows = await leaving(self._zone)
         if apply:
             self._zone.own.check_released("leave its parent")  # a copy would take the living one along
             await firm(self._zone.leave(caller))

@@ -150,7 +150,7 @@ class Surface(Protocol):
         Without `apply` nothing is done: the answer says what is at stake."""
 
     async def leave(self, caller: Caller, apply: bool) -> PageView:
-        """What Banyan made here, that leaving would remove; removed and left with `apply`."""
+        """LeavingView objects: what leaving forgets, and what stays; left with `apply`. One page: zone/leaving.py."""
 
     def metrics(self, caller: Caller) -> Mapping[str, float]:
         """Of the whole zone. Plain gauges and counters by Prometheus name (labels in braces), cheap to read."""

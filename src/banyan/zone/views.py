@@ -344,6 +344,21 @@ class ReleaseView(msgspec.Struct, frozen=True):
     unheard_names: tuple[str, ...] = ()
 
 
+class LeavingView(msgspec.Struct, frozen=True):
+    """One thing that `banyan leave` concerns, and what becomes of it. Items of `kind` "uplink", "rack", "zones" and
+    "images", "networks"; then "server", "image" and "network", each named by itself: at most 100 of a kind.
+
+    `count`: of a rack the servers that Banyan made in it, of "zones", "images" and "networks" how many there are; None
+    for the others. `id`: of a server, an image or a network.
+    """
+
+    kind: str
+    name: str
+    then: str
+    count: int | None = None
+    id: str = ""
+
+
 class ShapesView(msgspec.Struct, frozen=True):
     """The shapes that this zone knows: `counted` here and announced to the zones below, `left_out`, and why."""
 

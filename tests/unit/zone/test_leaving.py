@@ -1,21 +1,116 @@
-"""What `leave` says of what stays: it claims nothing that it did not look at."""
+"""What `leave` says of what stays: counted, and named as far as one answer goes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 
+import msgspec
+import pytest
+
+from banyan.core.image import Image
+from banyan.core.network import Network
+from banyan.core.order import Specification
+from banyan.core.records import Unit
+from banyan.core.server import Server
+from banyan.core.time import Wall
 from banyan.zone.front import Front
+from banyan.zone.leaving import MAX_NAMED
+from banyan.zone.views import LeavingView
+from tests.contract.store.test_servers import RACK, made
 from tests.unit.zone.household import ADMIN, Household
 
+AT = Wall(1_000.0)
+SPEC = Specification("web", {"vcpu": 1})
 
-def test_a_rack_stays_with_the_servers_that_banyan_may_have_made_in_it() -> None:
-    house = Household()
-    house.zone.racks[1] = SimpleNamespace(name="sim")
+
+@pytest.fixture
+def house() -> Iterator[Household]:
+    one = Household()
+    yield one
+    one.zone.racks.clear()
+    one.close()
+
+
+def racked(house: Household, servers: int) -> None:
+    held = SimpleNamespace(servers=servers)
+    house.zone.racks[RACK] = SimpleNamespace(name="sim", servers=SimpleNamespace(places=SimpleNamespace(held=held)))
+
+
+def keep(house: Household, servers: int, things: int) -> None:
+    issuer = house.zone.own.code
+    rows: list[Server] = [made(n, spec=SPEC, issuer=issuer) for n in range(servers)]
+    images = [Image(f"i{n:04}", "p", f"image-{n:04}") for n in range(things)]
+    networks = [Network(f"n{n:04}", "p", f"net-{n:04}", AT, AT) for n in range(things)]
+
+    def work(unit: Unit) -> None:
+        unit.servers.insert(rows)
+        for image in images:
+            assert unit.images.images.add(image)
+        for network in networks:
+            assert unit.networks.networks.add(network)
+
+    house.run(house.store.write("kept", work))
+
+
+def said(house: Household, apply: bool = False) -> list[LeavingView]:
     admin = replace(ADMIN, issuer=house.zone.own.code)
-    page = house.run(Front(house.zone).leave(admin, False))
-    said = b" ".join(bytes(item) for item in page.items).decode()
-    house.zone.racks.clear()
-    house.close()
-    assert "every server in it" in said
-    assert "nothing" not in said
+    page = house.run(Front(house.zone).leave(admin, apply))
+    return [msgspec.json.decode(item, type=LeavingView) for item in page.items]
+
+
+def test_a_rack_stays_with_every_server_in_it(house: Household) -> None:
+    racked(house, 0)
+    assert said(house) == [LeavingView("rack", "sim", "stays, with every server in it, whoever made it", 0)]
+
+
+@pytest.mark.parametrize("apply", [False, True])
+def test_what_banyan_made_is_counted_and_named(house: Household, apply: bool) -> None:
+    racked(house, 2)
+    keep(house, servers=2, things=1)
+    rows = said(house, apply)
+    assert [(row.kind, row.name, row.count) for row in rows] == [
+        ("rack", "sim", 2),
+        ("images", "", 1),
+        ("networks", "", 1),
+        ("server", "web-1", None),
+        ("server", "web-0", None),
+        ("image", "image-0000", None),
+        ("network", "net-0000", None),
+    ]
+    assert [row.id for row in rows[3:]] == [made(1).id, made(0).id, "i0000", "n0000"]
+    assert rows[3].then == "stays in rack sim"
+
+
+def test_more_than_an_answer_names_are_counted_and_it_says_where_all_are(house: Household) -> None:
+    racked(house, MAX_NAMED + 1)
+    keep(house, servers=MAX_NAMED + 1, things=MAX_NAMED + 1)
+    rows = said(house)
+    for kind, whole, command in (
+        ("server", "rack", "banyan server placed"),
+        ("image", "images", "openstack image list"),
+        ("network", "networks", "openstack network list"),
+    ):
+        assert sum(row.kind == kind for row in rows) == MAX_NAMED
+        (sum_of,) = (row for row in rows if row.kind == whole)
+        assert sum_of.count == MAX_NAMED + 1
+        assert f"{MAX_NAMED} of" in sum_of.then and command in sum_of.then
+
+
+def test_a_server_that_a_zone_above_ordered_is_said_to_be_out_of_its_reach(house: Household) -> None:
+    racked(house, 1)
+    house.run(house.store.write("kept", lambda unit: unit.servers.insert([made(1, spec=SPEC)])))
+    (row,) = (row for row in said(house) if row.kind == "server")
+    assert row.then == "stays in rack sim; who ordered it, above, does not reach it any more"
+
+
+def test_a_server_of_a_rack_that_is_gone_from_the_settings_is_named_with_that(house: Household) -> None:
+    keep(house, servers=1, things=0)
+    (row,) = said(house)
+    assert row.kind == "server" and "not in the settings" in row.then
+
+
+def test_the_zones_below_come_along(house: Household) -> None:
+    house.kid("kid")
+    assert ("zones", 1) in [(row.kind, row.count) for row in said(house)]

@@ -22,17 +22,9 @@ class ReleaseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LeaveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Without `apply` nothing is done: the answer lists what would be removed."""
+    """Without `apply` nothing is done: the answer lists what would be forgotten, and what stays."""
 
     apply: bool = False
-
-
-class Leaving(msgspec.Struct, frozen=True):
-    """One thing that leaving concerns, and what becomes of it: the zone's items of POST /v1/leave."""
-
-    kind: str
-    name: str
-    then: str
 
 
 async def status(context: Context, query: NoQuery, body: NoBody) -> StatusView:

@@ -316,10 +316,13 @@ class Session:
                     finally:
                         # Whatever ends the wait, there is nobody to wake any more; the handlers below say more.
                         self._receiving = False
+                    # What we asked for is as much as we asked for, and somebody waits for it.
+                    free = bool(messages) and all(map(self._machine.waits_for, messages))
                     for message in messages:
                         await self._hear(message)
                     cost = self._stream.received - before + FRAME_COST + sum(map(_cost, messages))
-                    wait, before = self._toll.pay(cost, self._clock.now()), self._stream.received
+                    before = self._stream.received
+                    wait = 0.0 if free else self._toll.pay(cost, self._clock.now())
         except TimeoutError:
             if not self._scope.expired():
                 raise

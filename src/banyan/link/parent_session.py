@@ -204,6 +204,10 @@ class ParentMachine(Session):
         self.deadline = NEVER
         return (Reported(report),)
 
+    def waits_for(self, message: Message) -> bool:
+        """Whether it is an answer, and to a question of ours that stands open."""
+        return isinstance(message, Answer) and message.id in self._asked
+
     def _answer(self, answer: Answer) -> tuple[ParentAction, ...]:
         if answer.id in self._asked:
             self._asked.discard(answer.id)

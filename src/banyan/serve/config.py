@@ -199,8 +199,8 @@ class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `parent`: host:port where the parent's link listens, and `parent_pin` the SHA-256 of its CA (`banyan status`
     there): for a zone whose key the parent has listed, which then needs no join code; and where the parent
     is from now on, if it moved. `proxy`: http://host:port for CONNECT towards the parent; `proxy_user` and
-    `proxy_password_file` if it asks for them. `bytes_per_second` bounds what a session sends. `dscp` marks its
-    packets (1 is LE).
+    `proxy_password_file` if it asks for them. `bytes_per_second` bounds what a session sends, to the parent
+    and to each child. `dscp` marks its packets (1 is LE).
     """
 
     listen: str = "127.0.0.1:8781"
@@ -210,7 +210,7 @@ class LinkTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     proxy: str = ""
     proxy_user: str = ""
     proxy_password_file: str = ""
-    bytes_per_second: Positive = 262_144
+    bytes_per_second: Positive = 4_194_304
     dscp: Annotated[int, msgspec.Meta(ge=0, le=63)] = 1
 
 

@@ -58,6 +58,8 @@ log = structlog.get_logger("banyan.serve")
 
 # Children of a zone that stops come back within so many seconds of each other.
 RETURN = 10.0
+# Bytes that a session may send at once, where its pace allows more: a thin line has a queue for so many.
+MOST_AT_ONCE = 1024 * 1024.0
 
 
 def serve(
@@ -219,7 +221,7 @@ async def build(
     )
     stack.push_async_callback(store.close)
     link = settings.link
-    rate = link.bytes_per_second
+    rate, burst = link.bytes_per_second, min(max(link.bytes_per_second, 64 * 1024.0), MOST_AT_ONCE)
     adapters = Adapters(
         store=store,
         clock=clock,
@@ -228,8 +230,8 @@ async def build(
         dialer=WebSocketDialer(
             clock, proxy=Proxy.parse(link.proxy, link.proxy_user, link.proxy_password_file), dscp=link.dscp
         ),
-        child=ChildSettings(rate=rate, burst=max(rate, 64 * 1024.0)),
-        parent=ParentSettings(),
+        child=ChildSettings(rate=rate, burst=burst),
+        parent=ParentSettings(rate=rate, burst=burst),
     )
     built = await assemble(zone_settings, adapters)
     stack.push_async_callback(built.zone.close)

@@ -351,6 +351,21 @@ def test_a_child_that_speaks_without_end_is_heard_at_a_bounded_pace(transport: T
     transport.run(test)
 
 
+def test_what_was_asked_for_is_read_at_once(transport: Transport) -> None:
+    """An answer that somebody waits for is no stranger's word: it costs its child nothing."""
+    hear, burst = 10 * FRAME_COST, 20 * FRAME_COST
+
+    async def test() -> None:
+        async with World(transport, settings(transport, hear=hear, hear_burst=burst)) as world:
+            await world.joined()
+            began = transport.clock.now()
+            for _ in range(100):
+                await world.parent.session.request("page", b"", CALLER, 20)
+            assert transport.clock.now() - began < 5.0, "100 frames at ten a second"
+
+    transport.run(test)
+
+
 @pytest.mark.parametrize("kind", ["small frames", "words unknown here"])
 def test_frames_without_a_meaning_cost_their_sender_time_too(transport: Transport, kind: str) -> None:
     """A frame of words that only a newer version knows is skipped; a thousand of them are not read at once."""

@@ -408,6 +408,8 @@ def test_it_is_told_why_and_what_was_done(client: Client) -> None:
     text = client.site.servers(lambda servers, caller: servers.console(caller, id))
     assert server.id in text
     assert client.site.servers(lambda servers, caller: servers.console(caller, id, 3)).count("\n") == 3
+    client.do(id, Action.STOP, VmState.STOPPED)
+    assert client.site.servers(lambda servers, caller: servers.console(caller, id)), "what it said is kept"
     client.do(id, Action.SHELVE, VmState.OFFLOADED)
     with pytest.raises(Conflict):
         client.site.servers(lambda servers, caller: servers.console(caller, id))

@@ -305,6 +305,36 @@ def test_an_image_without_formats_takes_no_data_and_other_kinds_are_refused() ->
     run(play)
 
 
+# A qcow2 header that names a backing file, and one that names none.
+LEADS_ELSEWHERE = b"QFI\xfb\0\0\0\3" + (0x68).to_bytes(8, "big") + b"\0\0\0\x0b" + b"\0" * 84 + b"/etc/shadow"
+STANDS_ALONE = b"QFI\xfb\0\0\0\3" + b"\0" * 12 + b"\0\0\0\x10" + (1 << 30).to_bytes(8, "big") + b"\0" * 480
+
+
+@pytest.mark.parametrize(
+    ("disk", "data"),
+    [
+        ("qcow2", LEADS_ELSEWHERE.ljust(70_000, b"\0")),
+        ("qcow2", CONTENT),
+        ("raw", STANDS_ALONE),
+        ("vmdk", STANDS_ALONE),
+    ],
+)
+@pytest.mark.parametrize("way", ["file", "stage"])
+def test_data_that_is_not_of_its_format_or_names_other_files_is_refused(way: str, disk: str, data: bytes) -> None:
+    async def play(c: Cloud) -> None:
+        id = await c.image(disk_format=disk)
+        answer = await c.ask("PUT", f"/v2/images/{id}/{way}", content=data)
+        assert answer.status_code == 415 and disk in answer.text and "qemu-img" in answer.text
+        shown = await c.ok("GET", f"/v2/images/{id}")
+        assert (shown["status"], shown["size"], shown["virtual_size"], c.kept()) == ("queued", None, None, [])
+        assert (await c.patch(id, {"op": "replace", "path": "/disk_format", "value": "qcow2"})).status_code == 200
+        await c.ok("PUT", f"/v2/images/{id}/file", content=STANDS_ALONE)
+        shown = await c.ok("GET", f"/v2/images/{id}")
+        assert (shown["status"], shown["size"], shown["virtual_size"]) == ("active", len(STANDS_ALONE), 1 << 30)
+
+    run(play)
+
+
 def test_a_deactivated_image_is_for_admins_only() -> None:
     async def play(c: Cloud) -> None:
         id = await c.image(data=b"x")

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 from tests.api.glance.cloud import SETTINGS, Cloud, run
+from tests.api.glance.test_data import LEADS_ELSEWHERE
 
 URL = "http://images.example/a?secret=1"
 DIRECT = {"method": {"name": "glance-direct"}}
@@ -72,6 +73,20 @@ def test_a_fetch_that_fails_says_so_and_may_be_tried_again() -> None:
         await c.images.imports.idle()
         assert "os_glance_failed_import" not in await c.ok("GET", f"/v2/images/{id}")
         assert await c.status(id) == "active"
+
+    run(play)
+
+
+def test_what_was_fetched_is_looked_at_too() -> None:
+    async def play(c: Cloud) -> None:
+        c.fetcher.there[URL] = LEADS_ELSEWHERE.ljust(70_000, b"\0")
+        id = await c.image(disk_format="qcow2")
+        await c.ok("POST", f"/v2/images/{id}/import", web())
+        await c.images.imports.idle()
+        shown = await c.ok("GET", f"/v2/images/{id}")
+        assert (shown["status"], shown["os_glance_failed_import"], c.kept()) == ("queued", "files", [])
+        (task,) = (await c.ok("GET", f"/v2/images/{id}/tasks"))["tasks"]
+        assert task["status"] == "failure" and "backing_file" in task["message"]
 
     run(play)
 

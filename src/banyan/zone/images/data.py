@@ -25,6 +25,7 @@ from banyan.zone.firm import firm
 from banyan.zone.images import access
 from banyan.zone.images.catalogue import in_use
 from banyan.zone.images.desk import Desk
+from banyan.zone.images.formats import Inspection
 from banyan.zone.images.refusals import BadRange, Gone, OverSize
 
 log = structlog.get_logger("banyan.images")
@@ -143,16 +144,21 @@ class Data:
     async def receive(
         self, who: Principal | None, attempt: Attempt, pieces: Pieces, declared: int | None, event: ImageEvent
     ) -> Image:
-        """Writes the file, then the row. Whatever fails: the image is queued again, and nothing is left of the file."""
+        """Writes the file, then the row. Whatever fails: the image is queued again, and nothing is left of the file.
+
+        Raises Unfit("format-mismatch"), ("unsafe-image") for data that is not of the image's format, or not to be
+        opened by any host; OverSize; Gone.
+        """
         desk, name = self._desk, attempt.file
         try:
             if declared is not None and declared > attempt.room:
                 raise over_size(attempt.room)
+            inspection = Inspection(attempt.image.disk_format, attempt.image.container_format)
             try:
-                received = await desk.files.write(name, pieces, attempt.room)
+                received = await desk.files.write(name, inspection.watched(pieces), attempt.room)
             except DataTooLarge as error:
                 raise over_size(attempt.room) from error
-            image = await self._received(who, attempt, received, event)
+            image = await self._received(who, attempt, received, inspection.virtual_size, event)
         except BaseException:
             await firm(self._undone(attempt))
             raise
@@ -177,7 +183,9 @@ class Data:
         else:
             await self._desk.files.delete(attempt.file)
 
-    async def _received(self, who: Principal | None, attempt: Attempt, received: Received, event: ImageEvent) -> Image:
+    async def _received(
+        self, who: Principal | None, attempt: Attempt, received: Received, virtual: int | None, event: ImageEvent
+    ) -> Image:
         def work(unit: Unit) -> Image:
             image = _still(unit.images, attempt)
             self._desk.check_bytes(unit.images, image.owner, received.size)
@@ -187,6 +195,7 @@ class Data:
                 attempt="",
                 data=attempt.file,
                 size=received.size,
+                virtual_size=virtual,
                 checksum=received.md5,
                 hash_algo=HASH,
                 hash_value=received.sha512,
@@ -254,6 +263,7 @@ def without_data(image: Image, *, import_failed: bool) -> Image:
         attempt="",
         data="",
         size=None,
+        virtual_size=None,
         checksum=None,
         hash_algo=None,
         hash_value=None,
@@ -268,7 +278,6 @@ def check_fillable(image: Image) -> None:
         )
 
 
-# gap: what was sent is not looked at: an image is believed to be of the format that was said
 def check_formats(image: Image) -> None:
     missing = [name for name in ("container_format", "disk_format") if getattr(image, name) is None]
     if missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,10 @@ from banyan.core.errors import NotFound, Refused
 from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.order import FlavorSnapshot, ImageSource, Specification
 from banyan.core.principal import Principal
+from banyan.core.records import Unit
 from banyan.core.server import Action, ActionRecord, EventRecord, Server, Task, VmState
 from banyan.core.time import Wall
+from banyan.store.inline import InlineStore
 from banyan.zone.images.for_compute import FORGOTTEN
 from tests.api.glance.cloud import SETTINGS, Cloud, run
 
@@ -60,6 +63,38 @@ def test_a_server_boots_from_what_its_user_sees() -> None:
         await c.images.for_compute.delete(member(c), id)
         with pytest.raises(NotFound):
             await c.images.for_compute.delete(member(c), id)
+
+    run(play)
+
+
+def test_what_was_booted_from_is_remembered_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[object] = []
+    read = InlineStore.read
+
+    async def counted(store: InlineStore, work: Callable[[Unit], object]) -> object:
+        reads.append(work)
+        return await read(store, work)
+
+    async def play(c: Cloud) -> None:
+        id = await c.image(data=b"12345", visibility="private")
+        who, find = member(c), c.images.for_compute.find
+        first = await find(who, id)
+        monkeypatch.setattr(InlineStore, "read", counted)
+        assert await find(who, id) == first and not reads
+        with pytest.raises(NotFound):
+            await find(c.gate.known["other"], id)
+        await c.patch(id, {"op": "replace", "path": "/visibility", "value": "shared"})
+        await c.ok("POST", f"/v2/images/{id}/members", {"member": "p2"})
+        assert (await find(c.gate.known["other"], id)).source.id == id
+        await c.ask("DELETE", f"/v2/images/{id}/members/p2")
+        with pytest.raises(NotFound):
+            await find(c.gate.known["other"], id)
+        await find(who, id)
+        await c.ok("POST", f"/v2/images/{id}/actions/deactivate", token="admin")
+        assert (await find(who, id)).status == "deactivated", "at once"
+        await c.ask("DELETE", f"/v2/images/{id}", token="admin")
+        with pytest.raises(NotFound):
+            await find(who, id)
 
     run(play)
 

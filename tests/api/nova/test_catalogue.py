@@ -88,6 +88,17 @@ def test_an_administrators_use_of_a_private_flavor_opens_it_to_nobody() -> None:
     run(play)
 
 
+def test_an_order_like_the_last_one_reads_nothing() -> None:
+    async def play(c: Cloud) -> None:
+        for token in ("admin", "member"):
+            await c.server(token)
+        c.store.read = None  # whatever reads fails
+        for token in ("admin", "member"):
+            await c.server(token)
+
+    run(play)
+
+
 def test_flavors_are_filtered_sorted_and_paged() -> None:
     async def play(c: Cloud) -> None:
         assert await ids(c) == ["1", "2", "3", "4", "5"]

@@ -1,14 +1,14 @@
 """Flavors of this zone: who sees which, who makes them, and the ones that orders are made with.
 
 A private flavor is there for the projects that it was opened to, and for nobody else. Those that orders ask for are
-remembered for a moment: a flavor's sizes never change, and what this process changes it forgets at once.
+remembered for a moment (zone/remembered.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from banyan.core.compute import MAX_FLAVORS, Flavor, FlavorQuery
 from banyan.core.compute_rows import ComputeRows, Tally
@@ -16,12 +16,11 @@ from banyan.core.errors import BadInput, Conflict, NotFound, Refused
 from banyan.core.permissions import Target, may, require
 from banyan.core.principal import Principal
 from banyan.core.records import Unit
-from banyan.core.time import Mono
 from banyan.zone.compute.desk import MAX_LIST, Desk
+from banyan.zone.remembered import Remembered
 
-# Seconds; what another controller of this zone changed is seen after so long.
-REMEMBERED: Final = 5.0
-MAX_REMEMBERED: Final = 4_096
+T = TypeVar("T")
+
 MAX_SPECS: Final = 256
 # What a new zone has unless its settings say otherwise.
 FIRST: Final = (
@@ -36,8 +35,8 @@ FIRST: Final = (
 class Flavors:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        # (flavor, project) → until when, and the flavor.
-        self._known: dict[tuple[str, str], tuple[Mono, Flavor]] = {}
+        # By flavor and the project that may use it; "" of one that is for all.
+        self._known = Remembered[tuple[str, str], Flavor](desk.clock)
 
     async def seed(self, first: Sequence[Flavor]) -> None:
         """Gives a zone that never had a flavor its first ones. Safe to repeat."""
@@ -76,16 +75,15 @@ class Flavors:
 
     async def remembered(self, who: Principal, id: str) -> Flavor:
         """As `show`, for orders: what was read within the last moment may be gone by now."""
-        now = self._desk.mono()
-        known = self._known.get((id, who.project))
-        if known is not None and now < known[0]:
-            return known[1]
+        require(who, "compute:get_flavor")
+        known = self._known.get((id, "")) or self._known.get((id, who.project))
+        if known is not None:
+            return known
+        as_of = self._known.as_of
         flavor = await self.show(who, id)
-        while len(self._known) >= MAX_REMEMBERED:
-            self._known.pop(next(iter(self._known)))
-        if not may(who, "compute:create_flavor"):
+        if flavor.public or not may(who, "compute:create_flavor"):
             # An administrator sees private ones everywhere: that is not to be remembered for the project.
-            self._known[id, who.project] = Mono(now + REMEMBERED), flavor
+            self._known.put((id, "" if flavor.public else who.project), flavor, as_of)
         return flavor
 
     async def create(self, who: Principal, flavor: Flavor) -> Flavor:
@@ -116,7 +114,7 @@ class Flavors:
             self._desk.note(unit, who, "flavor-changed", id, "described anew")
             return flavor
 
-        return self._forgotten(await self._desk.change("flavor.changed", work))
+        return await self._change("flavor.changed", work)
 
     async def delete(self, who: Principal, id: str) -> None:
         """Servers that were made with it keep what they were sold."""
@@ -128,7 +126,7 @@ class Flavors:
             self._desk.note(unit, who, "flavor-deleted", id, flavor.name)
             return flavor
 
-        self._forgotten(await self._desk.change("flavor.deleted", work))
+        await self._change("flavor.deleted", work)
 
     async def specs(self, who: Principal, id: str) -> Mapping[str, str]:
         require(who, "compute:get_flavor")
@@ -152,7 +150,7 @@ class Flavors:
             self._desk.note(unit, who, "flavor-changed", id, "extra specs", **dict(list(specs.items())[:20]))
             return flavor
 
-        return self._forgotten(await self._desk.change("flavor.changed", work)).extra_specs
+        return (await self._change("flavor.changed", work)).extra_specs
 
     async def unset_spec(self, who: Principal, id: str, key: str) -> None:
         """Raises NotFound("no-spec")."""
@@ -167,7 +165,7 @@ class Flavors:
             self._desk.note(unit, who, "flavor-changed", id, f"without extra spec {key}")
             return flavor
 
-        self._forgotten(await self._desk.change("flavor.changed", work))
+        await self._change("flavor.changed", work)
 
     # --- who may use a private one ---------------------------------------------------------------
 
@@ -186,7 +184,7 @@ class Flavors:
         """Raises Conflict("open-already"), ("public-flavor") unless `public_too`."""
         require(who, "compute:add_flavor_access")
 
-        def work(unit: Unit) -> tuple[Flavor, Sequence[str]]:
+        def work(unit: Unit) -> Sequence[str]:
             flavor, rows = existing(unit.compute, id), unit.compute.flavors
             if flavor.public and not public_too:
                 raise Conflict("public-flavor", "Can not add access to a public flavor.")
@@ -194,17 +192,15 @@ class Flavors:
                 text = f"Flavor access already exists for flavor {id} and project {project} combination."
                 raise Conflict("open-already", text)
             self._desk.note(unit, who, "flavor-opened", id, f"to project {project}")
-            return flavor, rows.projects(id)
+            return rows.projects(id)
 
-        flavor, projects = await self._desk.change("flavor.opened", work)
-        self._forgotten(flavor)
-        return projects
+        return await self._change("flavor.opened", work)
 
     async def close(self, who: Principal, id: str, project: str) -> Sequence[str]:
         """Raises NotFound("not-open"), Conflict("public-flavor")."""
         require(who, "compute:remove_flavor_access")
 
-        def work(unit: Unit) -> tuple[Flavor, Sequence[str]]:
+        def work(unit: Unit) -> Sequence[str]:
             flavor, rows = existing(unit.compute, id), unit.compute.flavors
             if flavor.public:
                 raise Conflict("public-flavor", "Can not remove access to a public flavor.")
@@ -212,16 +208,15 @@ class Flavors:
                 text = f"Flavor access not found for {id} / {project} combination."
                 raise NotFound("not-open", text)
             self._desk.note(unit, who, "flavor-closed", id, f"to project {project}")
-            return flavor, rows.projects(id)
+            return rows.projects(id)
 
-        flavor, projects = await self._desk.change("flavor.closed", work)
-        self._forgotten(flavor)
-        return projects
+        return await self._change("flavor.closed", work)
 
-    def _forgotten(self, flavor: Flavor) -> Flavor:
-        for key in [key for key in self._known if key[0] == flavor.id]:
-            del self._known[key]
-        return flavor
+    async def _change(self, name: str, work: Callable[[Unit], T]) -> T:
+        try:
+            return await self._desk.change(name, work)
+        finally:
+            self._known.forget()
 
 
 def no_flavor(id: str) -> NotFound:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from banyan.core.compute_rows import ComputeRows, Tally
 from banyan.core.errors import BadInput
@@ -11,11 +12,12 @@ from banyan.core.permissions import Target, require
 from banyan.core.principal import Principal
 from banyan.core.quota import MAX_LIMIT, UNLIMITED, Limits, Quota, Use
 from banyan.core.records import Unit
-from banyan.core.time import Mono
 from banyan.zone.compute.ceilings import Ceilings, Count
 from banyan.zone.compute.desk import Desk
-from banyan.zone.compute.flavors import MAX_REMEMBERED, REMEMBERED
 from banyan.zone.compute.limits import EVERY, effective
+from banyan.zone.remembered import Remembered
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,7 @@ class Quotas:
         self._desk = desk
         self._ceilings = ceilings
         self._held = held
-        # project → until when, and its limits.
-        self._known: dict[str, tuple[Mono, Limits]] = {}
+        self._known = Remembered[str, Limits](desk.clock)
 
     async def limits(self, who: Principal, project: str) -> Limits:
         require(who, "compute:get_quota_set", Target(project=project))
@@ -52,14 +53,12 @@ class Quotas:
     async def mine(self, who: Principal) -> Limits:
         """Those of the caller's own project, for checks on what it asks. Remembered for a moment, as flavors are; what
         servers may use is not checked by these (ceilings.py)."""
-        now = self._desk.mono()
         known = self._known.get(who.project)
-        if known is not None and now < known[0]:
-            return known[1]
+        if known is not None:
+            return known
+        as_of = self._known.as_of
         limits = await self._desk.read(lambda rows: effective(rows.quotas, self._desk.limits, who.project))
-        while len(self._known) >= MAX_REMEMBERED:
-            self._known.pop(next(iter(self._known)))
-        self._known[who.project] = Mono(now + REMEMBERED), limits
+        self._known.put(who.project, limits, as_of)
         return limits
 
     async def every(self, who: Principal, action: str = "compute:get_quota_class") -> Limits:
@@ -89,8 +88,7 @@ class Quotas:
             self._desk.note(unit, who, "quota-set", project, "limits of a project", **facts)
             return effective(unit.compute.quotas, self._desk.limits, project)
 
-        limits = await self._desk.change("quota.set", work)
-        self._known.pop(project, None)
+        limits = await self._change("quota.set", work)
         await self._ceilings.drop_spare(project)
         return limits
 
@@ -102,8 +100,7 @@ class Quotas:
             unit.compute.quotas.clear(project)
             self._desk.note(unit, who, "quota-cleared", project, "back to what every project has")
 
-        await self._desk.change("quota.cleared", work)
-        self._known.pop(project, None)
+        await self._change("quota.cleared", work)
         await self._ceilings.drop_spare(project)
 
     async def set_every(self, who: Principal, wanted: Limits) -> Limits:
@@ -117,11 +114,16 @@ class Quotas:
             self._desk.note(unit, who, "quota-set", "every project", "limits of all that have none", **facts)
             return effective(unit.compute.quotas, self._desk.limits, EVERY)
 
-        limits = await self._desk.change("quota.set", work)
-        self._known.clear()
+        limits = await self._change("quota.set", work)
         for project in self._ceilings.projects():
             await self._ceilings.drop_spare(project)
         return limits
+
+    async def _change(self, name: str, work: Callable[[Unit], T]) -> T:
+        try:
+            return await self._desk.change(name, work)
+        finally:
+            self._known.forget()
 
     async def _check(self, who: Principal, project: str, wanted: Mapping[Quota, int], force: bool) -> None:
         for quota, most in wanted.items():

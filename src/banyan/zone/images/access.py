@@ -39,8 +39,13 @@ def is_member(rows: ImageRows, who: Principal, image: Image) -> bool:
 
 
 def sees(rows: ImageRows, who: Principal, image: Image) -> bool:
+    return sees_by_itself(who, image) or is_member(rows, who, image)
+
+
+def sees_by_itself(who: Principal, image: Image) -> bool:
+    """As far as the image says so: it may be shared with the caller's project all the same."""
     open_to_all = image.visibility in (Visibility.PUBLIC, Visibility.COMMUNITY)
-    return sees_all(who) or open_to_all or owns(who, image) or is_member(rows, who, image)
+    return sees_all(who) or open_to_all or owns(who, image)
 
 
 def seen(rows: ImageRows, who: Principal, action: str, id: str) -> Image:

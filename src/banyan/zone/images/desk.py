@@ -17,6 +17,7 @@ from banyan.core.time import Wall
 from banyan.zone.firm import firm
 from banyan.zone.images.refusals import OverSize
 from banyan.zone.own import Own
+from banyan.zone.remembered import Remembered
 
 T = TypeVar("T")
 
@@ -58,6 +59,11 @@ class Desk:
     settings: ImageSettings = field(default_factory=ImageSettings)
     # Attempts of this process that have not come to their end.
     live: set[str] = field(default_factory=set)
+    # Images by id, as orders ask for them.
+    remembered: Remembered[str, Image] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "remembered", Remembered(self.clock))
 
     def now(self) -> Wall:
         return self.own.wall()
@@ -80,7 +86,10 @@ class Desk:
         return await self.store.read(lambda unit: work(unit.images))
 
     async def change(self, name: str, work: Callable[[Unit], T]) -> T:
-        return await firm(self.store.write(name, work))
+        try:
+            return await firm(self.store.write(name, work))
+        finally:
+            self.remembered.forget()
 
     def note(self, unit: Unit, who: Principal | None, kind: str, target: str, text: str, **facts: str) -> None:
         """`who` None: the zone itself."""

@@ -62,7 +62,10 @@ class ForCompute:
 
     # gap: zones below do not pull images' data from those above yet; an order says where it is, and its SHA-512
     async def find(self, who: Principal, id: str) -> BootImage:
-        image = await self._get(who, id)
+        try:
+            image = await self._catalogue.remembered(who, id)
+        except NotFound as error:
+            raise _no_image(id) from error
         return BootImage(
             ImageSource(
                 image.id,

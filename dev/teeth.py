@@ -164,7 +164,8 @@ def main(arguments: list[str]) -> int:
         # What files stand on within themselves stays in one process, as in `make test`.
         beside = ("-n", str(PARALLEL), "--dist", "loadfile") if PARALLEL > 1 and len(faults) > 1 else ()
         every = sorted({name for fault in faults for name in fault.named})
-        status, output = 0, ""
+        status: int | None = 0
+        output = ""
         if not seen_green:
             tree = trees.get()
             status, output = run(tree, every, beside, BASELINE_TIMEOUT)

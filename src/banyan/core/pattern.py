@@ -22,6 +22,8 @@ MAX_SETS: Final = 500
 _SPECIAL = frozenset("\\^$.|?*+()[]{}")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
 Fits = Callable[[str], bool]
+# The letter itself, behind a backslash.
+_ITSELF = frozenset(" !\"#%&',-/:;<=>@_`~") | _SPECIAL
 
 
 def _any(char: str) -> bool:
@@ -50,6 +52,25 @@ class _Part:
 
     start: int
     ends: tuple[int, ...]
+
+
+def literal(text: str) -> tuple[str, bool] | None:
+    """What stands for itself in a pattern, and whether that is the whole text (`^web-1$`); None if there is more to it.
+
+    So a database can look for it: a name that a pattern is found in contains it, or is it.
+    """
+    whole = text.startswith("^") and text.endswith("$") and not text.endswith("\\$")
+    left, found = text[1:-1] if whole else text, []
+    at = 0
+    while at < len(left):
+        escaped = left[at] == "\\"
+        at += escaped
+        char = left[at : at + 1]
+        if not char or (char not in _ITSELF if escaped else char in _SPECIAL):
+            return None
+        found.append(char)
+        at += 1
+    return "".join(found), whole
 
 
 class Pattern:

@@ -12,9 +12,10 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, Select, Table, and_, false, func, or_, select
 
-from banyan.core.pattern import Pattern
+from banyan.core.pattern import Pattern, literal
 from banyan.core.server import Server, ServerPage, ServerQuery, Sort, SortKey
 from banyan.core.server_order import full_order, read_place, write_place
+from banyan.store.bulk import storable
 from banyan.store.rows import page_limit
 
 MAX_LOOKED_AT = 20_000
@@ -34,9 +35,12 @@ class Pages:
         """Raises BadInput: "bad-pattern", "bad-marker"."""
         limit = page_limit(query.limit)
         order = full_order(query.sort)
-        fits = _judge(query)
+        named = Pattern(query.name).found_in if query.name else None
+        tests = _judge(query)
+        fits = None if named is None and tests is None else tests or _every
         values: Sequence[object] | None = read_place(query.after, len(order))
         conditions = self._conditions(query)
+        conditions += self._narrowed(query.name, connection.dialect.name)
         found: list[Server] = []
         looked = 0
         while True:
@@ -46,8 +50,11 @@ class Pages:
             for row in rows:
                 if len(found) == limit:
                     return ServerPage(tuple(found), _place(values))
-                one = self._record(row)
                 values = self._values(row, order)
+                # Before a server is made of it: where many are looked at, few have the name.
+                if named is not None and not named(row.name):
+                    continue
+                one = self._record(row)
                 if fits is None or fits(one):
                     found.append(one)
             looked += len(rows)
@@ -80,6 +87,17 @@ class Pages:
             ways.append(and_(*same, key < value if sort.descending else key > value))
             same.append(key == value)
         return or_(*ways)
+
+    def _narrowed(self, name: str, dialect: str) -> list[ColumnElement[bool]]:
+        """What a database can say of a pattern. Not by LIKE: SQLite's takes letters of both cases for one."""
+        known = literal(name)
+        if known is None or not known[0] or storable(known[0]) != known[0]:
+            return []
+        text, whole = known
+        if whole:
+            return [self._c.name == text]
+        place = func.strpos if dialect == "postgresql" else func.instr
+        return [place(self._c.name, text) > 0]
 
     def _values(self, row: Row[Any], order: Sequence[Sort]) -> list[object]:
         found = [getattr(row, _COLUMNS[sort.key]) for sort in order]
@@ -147,13 +165,14 @@ def _place(values: Sequence[object] | None) -> str:
     return "" if values is None else write_place(values)
 
 
+def _every(server: Server) -> bool:
+    return True
+
+
 def _judge(query: ServerQuery) -> Callable[[Server], bool] | None:
-    """What no column decides; None if there is nothing of that."""
+    """What no column decides, without the name; None if there is nothing of that."""
     q = query
     tests: list[Callable[[Server], bool]] = []
-    if q.name:
-        name = Pattern(q.name)
-        tests.append(lambda s: name.found_in(s.name))
     if q.address:
         address = Pattern(q.address)
         tests.append(lambda s: any(address.found_in(a.address) for n in s.nics for a in n.addresses if a.version == 4))

@@ -274,9 +274,32 @@ def test_what_few_match_is_looked_at_in_bounded_steps(kept: Kept, monkeypatch: p
     monkeypatch.setattr("banyan.store.server_pages.MAX_LOOKED_AT", 20)
     monkeypatch.setattr("banyan.store.server_pages._STEP", 20)
     kept.write(lambda u: u.servers.insert([made(n, name="needle" if n == 1 else "hay") for n in range(50)]))
-    page = kept.read(lambda u: u.servers.page(ServerQuery(TOP, "p1", name="needle", limit=5)))
+    page = kept.read(lambda u: u.servers.page(ServerQuery(TOP, "p1", name="need.e", limit=5)))
     assert (page.servers, bool(page.after)) == ((), True)
-    assert listed(kept, name="needle") == ["needle"]
+    assert listed(kept, name="need.e") == ["needle"]
+
+
+def test_a_name_that_stands_for_itself_is_looked_for_by_the_database(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of however many there are, so that who asks for a server by its name has it on the first page."""
+    monkeypatch.setattr("banyan.store.server_pages.MAX_LOOKED_AT", 20)
+    monkeypatch.setattr("banyan.store.server_pages._STEP", 20)
+    names = ["web", "Web", "web-1", "a%b", "aXb", "a_b", "a.b", "ä", *("hay" for _ in range(50))]
+    kept.write(lambda u: u.servers.insert([made(n, name=name) for n, name in enumerate(names)]))
+    for pattern, found in (
+        ("web", ["web-1", "web"]),
+        ("^web$", ["web"]),
+        ("^Web$", ["Web"]),
+        ("a%b", ["a%b"]),
+        ("^a_b$", ["a_b"]),
+        (r"^a\.b$", ["a.b"]),
+        ("ä", ["ä"]),
+        ("Ä", []),
+    ):
+        page = kept.read(lambda u, pattern=pattern: u.servers.page(ServerQuery(TOP, "p1", name=pattern, limit=5)))
+        assert ([server.name for server in page.servers], page.after) == (found, ""), pattern
+    assert listed(kept, name="w\x00") == []
 
 
 # --- sums ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banyan.core.errors import BadInput
-from banyan.core.pattern import MAX_PATTERN, Pattern
+from banyan.core.pattern import MAX_PATTERN, Pattern, literal
 
 # What the judge takes for one way of writing a pattern and we for another is left out: it is few.
 ATOMS = ["a", "b", "ab", ".", "[ab]", "[^a]", "[a-c]", "\\.", "\\d", "\\w", "\\S", "^", "$", "(a|b)", "(?:ab|c)", "-"]
@@ -72,3 +72,35 @@ def test_what_it_cannot_match_is_refused_by_name(pattern: str, says: str) -> Non
         Pattern(pattern)
     assert refused.value.code == "bad-pattern"
     assert says in refused.value.text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "known"),
+    [
+        ("web", ("web", False)),
+        ("^web-1$", ("web-1", True)),
+        (r"^web\-1\.example\.org$", ("web-1.example.org", True)),
+        ("^$", ("", True)),
+        ("^web", None),
+        ("web$", None),
+        (r"^web\$", None),
+        (r"^web\\$", None),
+        (r"\d", None),
+        (r"\n", None),
+        ("a.b", None),
+        ("a|b", None),
+        ("a\\", None),
+        ("^", None),
+    ],
+)
+def test_what_stands_for_itself_is_known_without_matching(pattern: str, known: tuple[str, bool] | None) -> None:
+    assert literal(pattern) == known
+
+
+@pytest.mark.parametrize("pattern", ["a", "^a$", r"^a\.b$", r"a\-", "ab", r"\^a"])
+def test_whatever_a_pattern_is_found_in_holds_what_stands_for_itself(pattern: str) -> None:
+    known = literal(pattern)
+    assert known is not None
+    text, whole = known
+    for name in ("", "a", "A", "ab", "a.b", "a-b", "^a", "a$", "xa.bx"):
+        assert Pattern(pattern).found_in(name) == (name == text if whole else text in name), name

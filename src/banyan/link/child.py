@@ -66,7 +66,7 @@ class ChildSettings:
     send: float = 15.0
     own: float = 60.0
     last_turn: float = 5.0
-    parallel: int = 8
+    parallel: int = 64
     rate: float = 1024 * 1024
     burst: float = 256 * 1024
     budget: int = 48 * 1024

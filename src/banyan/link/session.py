@@ -56,7 +56,7 @@ class Timing:
     gap: float = 0.5
     grace: float = 30.0
     second_look: float = 1.0
-    outstanding: int = 64
+    outstanding: int = 256
     longest_report: float = 3600.0
 
 

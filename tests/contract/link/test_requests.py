@@ -42,8 +42,8 @@ def test_answers_are_worked_on_a_bounded_number_at_a_time(transport: Transport) 
                 return Answer(request.id)
 
             child.answering = slow
-            await asyncio.gather(*(world.parent.session.request("page", b"", CALLER, 5) for _ in range(40)))
-            assert child.most_running == 8
+            await asyncio.gather(*(world.parent.session.request("page", b"", CALLER, 5) for _ in range(200)))
+            assert child.most_running == 64
 
     transport.run(test)
 
@@ -53,12 +53,12 @@ def test_more_requests_than_a_session_takes_are_refused_and_none_is_lost(transpo
         async with World(transport) as world:
             await world.joined()
             outcomes = await asyncio.gather(
-                *(world.parent.session.request("page", b"", CALLER, 5) for _ in range(100)), return_exceptions=True
+                *(world.parent.session.request("page", b"", CALLER, 5) for _ in range(300)), return_exceptions=True
             )
             refusals = [o for o in outcomes if isinstance(o, Unreachable)]
             assert {r.code for r in refusals} == {"busy"}
-            assert len(refusals) == 100 - 64
-            assert sum(isinstance(o, Answer) for o in outcomes) == 64
+            assert len(refusals) == 300 - 256
+            assert sum(isinstance(o, Answer) for o in outcomes) == 256
 
     transport.run(test)
 
@@ -186,5 +186,29 @@ def test_heartbeats_pass_while_bulk_waits_for_its_pace(transport: Transport) -> 
             assert took > 0.7  # 180,000 bytes, less what was in the bucket, at 100,000 a second
             beats = len(world.parent.reports) - seen
             assert beats >= took / max(0.1, transport.timing.gap) * 0.5
+
+    transport.run(test)
+
+
+def test_what_hangs_does_not_hold_up_what_does_not(transport: Transport) -> None:
+    """Lists that wait for a silent member, and an order beside them: dozens of the ones leave the other free."""
+
+    async def test() -> None:
+        async with World(transport) as world:
+            child = await world.joined()
+
+            async def answering(request: Request) -> Answer:
+                if request.verb == "page":
+                    await world.pause(15.0)
+                return Answer(request.id, b"done")
+
+            child.answering = answering
+            session = world.parent.session
+            hung = [asyncio.ensure_future(session.request("page", b"", CALLER, 20)) for _ in range(50)]
+            await world.pause(0.1)
+            assert (await session.request("order", b"", CALLER, 5)).body == b"done"
+            for task in hung:
+                task.cancel()
+            await asyncio.gather(*hung, return_exceptions=True)
 
     transport.run(test)

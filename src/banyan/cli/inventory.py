@@ -99,8 +99,8 @@ def list_hosts(
         Literal["up", "down", "disabled"] | None, Parameter(help="Only in this state.", show_default=False)
     ] = None,
     offered: Annotated[
-        Literal["yes", "no"] | None,
-        Parameter(help="Only those that their zone may use, or may not.", show_default=False),
+        Literal["yes", "no", "unknown"] | None,
+        Parameter(help="Only those that may be used, or may not, or of which nobody knows.", show_default=False),
     ] = None,
     aggregate: Annotated[str, Parameter(help="Only of this aggregate.", metavar="PATTERN", show_default=False)] = "",
     availability_zone: Annotated[

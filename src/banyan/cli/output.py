@@ -154,5 +154,6 @@ def pairs(values: dict[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(values.items()))
 
 
-def words(value: bool) -> str:
-    return "yes" if value else "no"
+def words(value: bool | None) -> str:
+    """None is what nobody knows."""
+    return "unknown" if value is None else "yes" if value else "no"

@@ -28,6 +28,7 @@ from banyan.core.messages import (
 from banyan.core.reading import json_reader, msgpack_reader
 from banyan.core.time import Mono, iso
 from banyan.core.zone import Health
+from banyan.placement.standing import Standing
 from banyan.zone import lists, own_lists, present, zone_list
 from banyan.zone.authorise import CARRIED_OUT_THERE, Judge, Lineage, check, check_parent, unseen, within
 from banyan.zone.carry import Target, ask, beyond
@@ -208,7 +209,8 @@ class Front(ServersFront):
         if target.via.code == target.code:
             return zone.members.child_digest(target.code)
         query = msgspec.msgpack.encode(UsageQuery(beyond(zone, target)))
-        return await ask(zone, caller, target, "usage", query, _read_digest, within)
+        digest = await ask(zone, caller, target, "usage", query, _read_digest, within)
+        return zone.members.as_here(target.via.code, digest)
 
     async def zones(
         self, caller: Caller, path: str, filters: Mapping[str, str], sort: str, marker: str, limit: int
@@ -242,10 +244,13 @@ class Front(ServersFront):
 
     async def _page(self, caller: Caller, target: Target, query: PageQuery, within: float) -> Page:
         if target.via is not None:
-            further = msgspec.structs.replace(query, target=beyond(self._zone, target))
+            offered = self._zone.members.standing(target.via.code) is Standing.LIVE
+            further = lists.asked(msgspec.structs.replace(query, target=beyond(self._zone, target)), offered)
+            if further is None:
+                return Page(())
 
             def read(body: bytes) -> Page:
-                return lists.checked(_PAGE(body), query, target.path)
+                return lists.checked(_PAGE(body), query, target.path, offered)
 
             return await ask(self._zone, caller, target, "page", msgspec.msgpack.encode(further), read, within)
         zone = self._zone
@@ -286,7 +291,9 @@ class Front(ServersFront):
             return await ask(zone, caller, target, "page", msgspec.msgpack.encode(query), _PAGE, deadline.left())
 
         most = lists.most_rows(kind, zone.members.child_counters(node.code))
-        return lists.Below(node.name, path, live is not None and live.session is not None, fetch, most)
+        standing = zone.members.standing(node.code)
+        reachable = live is not None and live.session is not None and standing is not Standing.UNKNOWN
+        return lists.Below(node.name, path, reachable, fetch, most, standing is Standing.LIVE)
 
     # --- commands -------------------------------------------------------------------------------
 

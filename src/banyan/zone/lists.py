@@ -27,6 +27,7 @@ from banyan.core.ports import Store
 from banyan.core.rack import Rack
 from banyan.core.reading import Reader, json_reader, msgpack_reader
 from banyan.core.records import Unit
+from banyan.placement.standing import Standing, rack_standing
 from banyan.zone import present
 from banyan.zone.deadline import NEVER, Deadline
 from banyan.zone.views import HostView, PageView, RackView, ServerView
@@ -125,7 +126,8 @@ class _Rows(list[bytes]):
 class Below:
     """One child that may hold rows. `ask` raises BanyanError when it cannot be asked.
 
-    `most`: the rows that it can have, generously, by its own totals; a list that goes on beyond never ends.
+    `most`: the rows that it can have, generously, by its own totals; a list that goes on beyond never ends. `offered`:
+    whether what it offers is so here too (placement.standing).
     """
 
     name: str
@@ -133,6 +135,7 @@ class Below:
     reachable: bool
     ask: Callable[[PageQuery], Awaitable[Page]]
     most: int
+    offered: bool = True
 
 
 # So many of the members whose names are not before the given one, by name. A name with a NUL comes right after it.
@@ -255,27 +258,45 @@ def _named(absent: list[str]) -> tuple[str, ...]:
 async def _ask(child: Below, query: PageQuery) -> Page | None:
     if not child.reachable:
         return None
+    wanted = asked(query, child.offered)
+    if wanted is None:
+        return Page(())
     try:
-        return checked(await child.ask(query), query, child.path)
+        return checked(await child.ask(wanted), wanted, child.path, child.offered)
     except (BanyanError, ValueError):
         return None
 
 
-def checked(page: Page, query: PageQuery, path: str) -> Page:
+def asked(query: PageQuery, offered: bool) -> PageQuery | None:
+    """What a child is asked for. Below one that is not offered no host is, whatever it says itself: None if it can have
+    none that matches."""
+    wanted = query.filters.get("offered")
+    if offered or query.kind != "hosts" or wanted is None:
+        return query
+    if not _matches(wanted, present.truth(False)):
+        return None
+    return msgspec.structs.replace(query, filters={k: v for k, v in query.filters.items() if k != "offered"})
+
+
+def checked(page: Page, query: PageQuery, path: str, offered: bool) -> Page:
     """A child's answer, if it can be one: as many rows as were asked for, each of its kind and from the child or below.
 
-    Raises ValueError. A child's word is believed about itself only, and never shown unread.
+    Raises ValueError. A child's word is believed about itself only, and never shown unread; `offered` as in Below.
     """
-    read = _ROWS[query.kind]
+    read, rows = _ROWS[query.kind], []
     if len(page.rows) > query.limit or (page.marker and page.marker == query.marker):
         raise ValueError("more rows than were asked for, or a list that does not end")
     if len(page.marker) > MAX_MARKER:
         raise ValueError(f"a marker of {len(page.marker)} characters; at most {MAX_MARKER} are taken")
     for row in page.rows:
-        if not under(read(row).zone, path):
+        view = read(row)
+        if not under(view.zone, path):
             raise ValueError("a row from a zone that is not below the one that was asked")
+        if isinstance(view, HostView) and not offered:
+            row = msgspec.json.encode(msgspec.structs.replace(view, offered=False))
+        rows.append(row)
     absent = tuple(name for name in page.absent if under(name, path) and name.isprintable())
-    return Page(page.rows, page.marker, absent)
+    return Page(tuple(rows), page.marker, absent)
 
 
 async def _own(
@@ -318,8 +339,9 @@ async def _own(
                     return Marker(rack=rack.name, row=after)
                 after = f"{row.name}\x00{row.id}"
                 if isinstance(row, Host):
-                    if _host_matches(row, filters):
-                        rows.add((encode(present.host(row, path, rack.name)),))
+                    offered = _offered(row, rack)
+                    if _host_matches(row, offered, filters):
+                        rows.add((encode(present.host(row, path, rack.name, offered)),))
                 elif _guest_matches(row, filters):
                     rows.add((encode(present.server(row, path, rack.name)),))
             looked_at += len(batch)
@@ -350,12 +372,17 @@ def _matches(pattern: str, value: str) -> bool:
     return pattern == "*" or fnmatchcase(value, pattern)
 
 
-def _host_matches(row: Host, filters: Mapping[str, str]) -> bool:
+def _offered(row: Host, rack: Rack) -> bool | None:
+    """None while nobody can see whether the host is there."""
+    return row.offered and (rack_standing(rack) is Standing.LIVE or None)
+
+
+def _host_matches(row: Host, offered: bool | None, filters: Mapping[str, str]) -> bool:
     state = "disabled" if row.disabled else "up" if row.up else "down"
     return (
         _matches(filters.get("name", "*"), row.name)
         and _matches(filters.get("state", "*"), state)
-        and _matches(filters.get("offered", "*"), "yes" if row.offered else "no")
+        and _matches(filters.get("offered", "*"), present.truth(offered))
         and _matches(filters.get("availability_zone", "*"), row.availability_zone)
         and ("aggregate" not in filters or any(_matches(filters["aggregate"], a) for a in row.aggregates))
     )

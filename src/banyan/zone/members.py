@@ -257,9 +257,15 @@ class Members:
 
     def child_digest(self, code: ZoneCode) -> Digest:
         """The child's digest as it counts here, itself not among the zones."""
+        return self.as_here(code, unflatten(self.child_counters(code)))
+
+    def as_here(self, code: ZoneCode, digest: Digest) -> Digest:
+        """The digest of a zone below that child as it counts here."""
+        return placed(digest, self.standing(code))
+
+    def standing(self, code: ZoneCode) -> Standing:
         child = self._children.get(code)
-        standing = child_standing(child) if child is not None else Standing.DROPPED
-        return placed(unflatten(self.child_counters(code)), standing)
+        return Standing.DROPPED if child is None else child_standing(child)
 
     # --- what orders go by --------------------------------------------------------------------------
 

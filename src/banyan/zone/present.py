@@ -131,7 +131,12 @@ def rack(row: Rack, path: str, hosts: int, servers: int) -> RackView:
     )
 
 
-def host(row: Host, path: str, rack_name: str) -> HostView:
+def truth(value: bool | None) -> str:
+    """As filters have it: None is what nobody knows."""
+    return "unknown" if value is None else "yes" if value else "no"
+
+
+def host(row: Host, path: str, rack_name: str, offered: bool | None) -> HostView:
     return HostView(
         zone=path,
         rack=rack_name,
@@ -139,7 +144,7 @@ def host(row: Host, path: str, rack_name: str) -> HostView:
         name=row.name,
         up=row.up,
         disabled=row.disabled,
-        offered=row.offered,
+        offered=offered,
         resources=amounts(row.amounts),
         traits=tuple(sorted(row.traits)),
         aggregates=row.aggregates,

@@ -194,6 +194,8 @@ class Tree:
                 worst = Health.LOST if Health.LOST in (above.health, node.health) else Health.SUSPECT
                 reason = f"not heard through {above.name}, which is {above.health}"
                 node = replace(node, health=worst, reason=node.reason if node.health is worst else reason)
+            elif above.admin is not Admin.ENABLED and not node.reason:
+                node = replace(node, reason=f"below {above.name}, which is {above.admin}")
         return node
 
     def all(self) -> list[tuple[str, Node]]:

@@ -124,13 +124,16 @@ class RackView(msgspec.Struct, frozen=True):
 
 
 class HostView(msgspec.Struct, frozen=True):
+    """A host as last seen. `offered`: whether its rack shares it, and every zone between the one that is asked and its
+    own is in service; None while its rack does not answer."""
+
     zone: str
     rack: str
     id: str
     name: str
     up: bool
     disabled: bool
-    offered: bool
+    offered: bool | None
     resources: dict[str, AmountView]
     traits: tuple[str, ...] = ()
     aggregates: tuple[str, ...] = ()

@@ -98,7 +98,7 @@ def test_what_is_theirs_is_found_and_the_local_administrator_gets_hints(estate: 
 
 
 def host(zone: str) -> bytes:
-    return msgspec.json.encode(HostView(zone, "r", "1", "h1", True, False, True, {}))
+    return msgspec.json.encode(HostView(zone, "r", "1", "h1", True, False, False, {}))
 
 
 DEEP = b"\x91" * 100_000 + b"\x01"

@@ -62,7 +62,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """Availability zones by name, whether one of their hosts is up, as far as they could be asked."""
+    """Availability zones by name, whether one of their hosts may be used, as far as they could be asked."""
 
     up: Mapping[str, bool]
     whole: bool
@@ -134,7 +134,7 @@ class Hosts:
             page = await self._page(who, {}, after, MAX_LIST)
             for host in page.hosts:
                 zone = host.availability_zone or DEFAULT_ZONE
-                up[zone] = up.get(zone, False) or (host.up and not host.disabled)
+                up[zone] = up.get(zone, False) or (host.up and not host.disabled and host.offered is True)
             whole = whole and not page.absent
             after = page.after
             if not after:
@@ -142,6 +142,10 @@ class Hosts:
         found = Zones(dict(sorted(up.items())), whole)
         self._zones = Mono(now + ZONES_LIFE), found
         return found
+
+    def each(self, who: Principal) -> AsyncIterator[HostView]:
+        """All of them. The caller was authorised for what it asks this for."""
+        return self._all(who, {})
 
     def may_see(self, who: Principal) -> bool:
         return may(who, "compute:server_hosts")

@@ -148,6 +148,15 @@ class LineageRows(Protocol):
 
     def put(self, child: ZoneCode, rows: Iterable[Row]) -> None: ...
     def delete(self, child: ZoneCode, codes: Iterable[ZoneCode]) -> None: ...
+    def doubled(self, limit: int) -> Sequence[tuple[ZoneCode, ZoneCode]]:
+        """(zone, child), by both: the children, none retired, that report a zone which another one reports as well, or
+        which is a child here itself, not retired."""
+
+    def rack_owners(self, after: RackCode | None, limit: int) -> Sequence[tuple[RackCode, ZoneCode]]:
+        """By rack: whose those are that several zones below name."""
+
+    def put_rack_owners(self, owners: Mapping[RackCode, ZoneCode | None]) -> None:
+        """None: it is no longer named by several."""
 
 
 class LedgerRows(Protocol):

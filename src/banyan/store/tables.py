@@ -149,6 +149,14 @@ lineage = Table(
     sqlite_with_rowid=False,
 )
 
+# Of a rack that several zones below name, the one that named it first; of others the lineage says it.
+rack_owners = Table(
+    "rack_owners",
+    metadata,
+    Column("rack", Number, primary_key=True, autoincrement=False),
+    Column("zone", Code, nullable=False),
+)
+
 ledger = Table(
     "ledger",
     metadata,

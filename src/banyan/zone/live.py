@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from banyan.core.errors import Refused
 from banyan.core.ids import ZoneCode
 from banyan.core.ports import ParentSession
 from banyan.core.time import BUILD_DATE, Mono, Terms, Wall
-from banyan.core.zone import Admin, Child, ChildState, Condition
+from banyan.core.zone import Admin, Child, ChildState, Condition, Health
 from banyan.zone.inbox import Inbox
+
+# Of whom it is said that they were heard.
+HEARD = (Health.ALIVE, Health.UNAVAILABLE)
 
 # What a session is told when it ends: a code, a text, when to come back (seconds; below 0: never).
 Farewell = tuple[str, str, float]
@@ -89,3 +92,19 @@ def heard_below(live: Live, now: Wall) -> int:
     """`live.below` where it can be so, else -1: through a child nothing was heard before it joined, nor after now."""
     joined = live.child.joined_at or BUILD_DATE
     return live.below if live.below <= 0 or joined <= live.below / 1000 <= now else -1
+
+
+def oldest_heard(lives: Iterable[Live], carries: Callable[[ZoneCode], bool], wall: Wall, now: Mono) -> int:
+    """The instant since which all that these children report as alive were heard, as in core.messages.Beat."""
+    oldest = 0
+    for live in lives:
+        if live.child.health not in HEARD or not live.entry:
+            continue
+        at = live.child.heard_at or Wall(0.0) if live.heard is None else Wall(wall - (now - live.heard))
+        known = [round(at * 1000)]
+        if live.below < 0 and carries(live.child.code):
+            return -1
+        if (below := heard_below(live, wall)) > 0:
+            known.append(below)
+        oldest = min(known) if not oldest else min(oldest, *known)
+    return oldest

@@ -21,24 +21,22 @@ from banyan.core.lineage import Row, UseRow
 from banyan.core.ports import Clock, Store
 from banyan.core.records import StoreUnknown, Unit
 from banyan.core.time import Mono, Terms, Wall
-from banyan.core.zone import Child, ChildState, Health
+from banyan.core.zone import Child, ChildState
 from banyan.trust.lineage import vouch
 from banyan.zone.again import not_stored
 from banyan.zone.firm import firm
 from banyan.zone.inbox import Inbox
-from banyan.zone.live import RETIRED, Farewell, Live, check_key, farewell_of, heard_below, part
+from banyan.zone.live import HEARD, RETIRED, Farewell, Live, check_key, farewell_of, heard_below, oldest_heard, part
 from banyan.zone.members import Members
 from banyan.zone.own import Own
-from banyan.zone.rack_routes import RackRoutes
+from banyan.zone.rack_owners import RackOwners
 from banyan.zone.refused_zones import RefusedZones
 from banyan.zone.roster_rows import PAGE, Loaded, lineage, loader, node_of_child, node_of_row, uses_of
 from banyan.zone.streams import Streams, child_row
 from banyan.zone.tree import Node, Tree
+from banyan.zone.two_carriers import settle_carriers
 from banyan.zone.uses import Project
 from banyan.zone.weights import Weights, entry_of
-
-# Of whom it is said that they were heard.
-HEARD = (Health.ALIVE, Health.UNAVAILABLE)
 
 # Digests written in one unit.
 FLUSH = 500
@@ -51,7 +49,8 @@ class Roster:
         self, own: Own, store: Store, clock: Clock, terms: Terms, tree: Tree, members: Members, streams: Streams
     ) -> None:
         self.live: dict[ZoneCode, Live] = {}
-        self.routes = RackRoutes()
+        self.owners = RackOwners(own, store, tree)
+        self.routes = self.owners.routes
         self._weights = Weights()
         self.woken: Callable[[], None] = lambda: None
         # Children of whom the store may know what memory does not, each with the places that are kept for it until
@@ -77,14 +76,16 @@ class Roster:
 
     async def load(self) -> None:
         """Reads all children and what they last reported. Each is treated as granted a full term now."""
+        await settle_carriers(self._own, self._store)
         after: ZoneCode | None = None
         while True:
             loaded = await self._store.read(loader(after))
             for one in loaded:
                 await self._restore(one)
             if len(loaded) < PAGE:
-                return
+                break
             after = loaded[-1].child.code
+        await self.owners.load()
 
     async def _restore(self, one: Loaded) -> None:
         child = one.child
@@ -454,22 +455,8 @@ class Roster:
         if self._oldest is not None and now < self._oldest[0] + 1.0:
             # Over 20,000 children this is not free, and what was true a moment ago still is.
             return self._oldest[1]
-        oldest = self._heard(wall, now)
+        oldest = oldest_heard(self.live.values(), self._tree.carries, wall, now)
         self._oldest = (now, oldest)
-        return oldest
-
-    def _heard(self, wall: Wall, now: Mono) -> int:
-        oldest = 0
-        for live in self.live.values():
-            if live.child.health not in HEARD or not live.entry:
-                continue
-            at = live.child.heard_at or Wall(0.0) if live.heard is None else Wall(wall - (now - live.heard))
-            known = [round(at * 1000)]
-            if live.below < 0 and self._tree.carries(live.child.code):
-                return -1
-            if (below := heard_below(live, wall)) > 0:
-                known.append(below)
-            oldest = min(known) if not oldest else min(oldest, *known)
         return oldest
 
     async def cut(self, code: ZoneCode, why: str, text: str, retry_after: float = -1.0) -> None:

@@ -148,6 +148,7 @@ class Zone:
         self.refusal_notes = RefusalNotes(own, store, clock, (self.admission.refusals, self.api_refusals))
         self.loops = {a.name: Loop(a, clock, ids) for a in self._activations()}
         self.roster.woken = self.loops["health"].signal
+        self.roster.routes.changed = self.loops[self.roster.owners.name].signal
         self.roster.doubted = own.doubted = self.loops["doubts"].signal
         self.order_shares.signal = self.loops["shares"].signal
         self.admission.refusals.full = self.api_refusals.full = self.loops["refusals"].signal
@@ -155,7 +156,7 @@ class Zone:
         self._tasks: asyncio.TaskGroup | None = None
 
     def _activations(self) -> tuple[Activation, ...]:
-        quiet = (self.shapes, self.refusal_notes, self.order_shares)
+        quiet = (self.shapes, self.refusal_notes, self.order_shares, self.roster.owners)
         return (self.publish, self.health, self.doubts, self.certificates, *quiet)
 
     def _retimed(self) -> None:

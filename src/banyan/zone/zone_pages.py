@@ -17,8 +17,7 @@ import msgspec
 from banyan.core.ids import ZoneCode
 from banyan.core.time import Wall
 from banyan.zone import present, zone_list
-from banyan.zone.live import heard_below
-from banyan.zone.roster import HEARD
+from banyan.zone.live import HEARD, heard_below
 from banyan.zone.tree import Node
 from banyan.zone.views import PageView, ZoneView
 from banyan.zone.zone import Zone

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from banyan.core.ids import ZoneCode
+from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.lineage import Row, UseRow
+from banyan.core.zone import Child, ChildState
 from tests.contract.store.conftest import Kept
 
 A, B = ZoneCode(7), ZoneCode((1 << 40) - 1)
@@ -85,3 +86,25 @@ def test_forgetting_a_child_leaves_the_others(kept: Kept) -> None:
     assert kept.read(lambda u: left(u, A)) == (None, [], [])
     assert kept.read(lambda u: u.streams.generations(A)) == (0, 0)
     assert kept.read(lambda u: left(u, B)) == ((1, {"lh": 1}), [zone(5)], [use(1, "p")])
+
+
+def test_owners_of_racks_are_paged_by_rack_and_forgotten(kept: Kept) -> None:
+    big = RackCode((1 << 40) - 1)
+    kept.write(lambda u: u.lineage.put_rack_owners({big: A, RackCode(3): B, RackCode(5): A}))
+    kept.write(lambda u: u.lineage.put_rack_owners({RackCode(3): A, RackCode(5): None, RackCode(9): None}))
+    assert kept.read(lambda u: u.lineage.rack_owners(None, 1)) == [(3, A)]
+    assert kept.read(lambda u: u.lineage.rack_owners(RackCode(3), 10)) == [(big, A)]
+
+
+def test_zones_with_two_carriers_are_found_but_not_those_of_a_retired_one(kept: Kept) -> None:
+    def child(code: ZoneCode, state: ChildState = ChildState.READY) -> Child:
+        return Child(code, f"c{code}", code.to_bytes(32, "big"), state)
+
+    mine, retired = ZoneCode(20), ZoneCode(21)
+    kept.write(lambda u: [u.children.put(child(c)) for c in (A, B, mine)])
+    kept.write(lambda u: u.children.put(child(retired, ChildState.RETIRED)))
+    kept.write(lambda u: (u.lineage.put(B, [zone(B), zone(5), zone(6)]), u.lineage.put(A, [zone(A), zone(5), zone(8)])))
+    kept.write(lambda u: u.lineage.put(retired, [zone(6)]))
+    kept.write(lambda u: (u.lineage.put(A, [zone(mine)]), u.lineage.put(mine, [zone(mine)])))
+    assert kept.read(lambda u: u.lineage.doubled(10)) == [(5, A), (5, B), (mine, A)]
+    assert kept.read(lambda u: u.lineage.doubled(1)) == [(5, A)]

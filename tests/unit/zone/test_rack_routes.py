@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
-from banyan.core.ids import RackCode, ZoneCode
+import msgspec
+import pytest
+
+from banyan.core.ids import RackCode, ZoneCode, code_text
+from banyan.core.lineage import Entry, RackEntry, Row
+from banyan.core.records import StoreFull
+from banyan.trust.lineage import sign_entry
 from banyan.zone.rack_routes import RackRoutes
+from tests.unit.zone.household import ADMIN, Household, Kid, delta
 
 A, B = ZoneCode(1), ZoneCode(2)
 R, S = RackCode(10), RackCode(11)
@@ -43,3 +51,102 @@ def test_any_number_of_zones_may_name_one_rack_and_leave() -> None:
         routes.drop(zone)
     assert time.process_time() - began < 3.0
     assert len(routes) == 0
+
+
+def test_whose_a_contested_rack_was_is_whose_it_is_after_a_start() -> None:
+    first = RackRoutes()
+    first.put(B, [R, S])
+    first.put(A, [R])
+    assert first.unkept() == {R: B}
+    first.keep(first.unkept())
+    assert first.unkept() == {}
+    second = RackRoutes()
+    second.put(A, [R])
+    second.put(B, [R, S])
+    second.decide({R: B})
+    assert (second.owner(R), second.waiting(R), second.unkept()) == (B, [A], {})
+    second.drop(B)
+    assert (second.owner(R), second.unkept()) == (A, {R: None})
+    third = RackRoutes()
+    third.put(A, [R])
+    third.decide({R: B})
+    assert (third.owner(R), third.unkept()) == (A, {R: None})
+
+
+def naming(kid: Kid, *racks: RackCode) -> Row:
+    """Its own row, which names these racks."""
+    entry = msgspec.msgpack.decode(kid.itself().entry, type=Entry)
+    named = tuple(RackEntry(rack, f"r{rack}", "sim") for rack in racks)
+    body = msgspec.msgpack.encode(msgspec.structs.replace(entry, racks=named))
+    return msgspec.structs.replace(kid.itself(), entry=body, signature=sign_entry(kid.seed, body))
+
+
+@pytest.fixture
+def house() -> Iterator[Household]:
+    made = Household()
+    yield made
+    made.close()
+
+
+def contested(house: Household) -> tuple[Kid, Kid]:
+    """Two children; the one with the higher code named the rack first."""
+    low, high = sorted((house.kid("a"), house.kid("b")), key=lambda kid: kid.code)
+    for kid in (high, low):
+        kid.open()
+        kid.report(lineage=delta([naming(kid, R)]))
+    assert house.zone.roster.routes.owner(R) == high.code
+    return low, high
+
+
+def test_the_owner_of_a_contested_rack_outlives_a_restart(house: Household) -> None:
+    _, high = contested(house)
+    house.restore(house.store.image())
+    assert house.zone.roster.routes.owner(R) == high.code
+
+
+def test_a_contested_rack_is_in_the_journal_with_both(house: Household) -> None:
+    low, high = contested(house)
+    [line] = house.journal("rack-contested")
+    assert line.target == f"rack {code_text(R)}"
+    assert f"is top/{high.name}'s, and top/{low.name} names it as well" in line.text
+    low.report(lineage=delta([naming(low, R)], since=1, until=2))
+    assert len(house.journal("rack-contested")) == 1
+
+
+@pytest.mark.parametrize("retired", [False, True])
+def test_of_a_rack_that_the_owner_lets_go_nothing_is_remembered(house: Household, retired: bool) -> None:
+    low, high = contested(house)
+    house.start()
+    house.go(1.0)
+    if retired:
+        house.run(house.zone.words.apply(ADMIN, "zone.retire", high.code, {}))
+    else:
+        high.report(lineage=delta([naming(high)], since=1, until=2))
+    house.go(1.0)
+    assert house.run(house.store.read(lambda unit: unit.lineage.rack_owners(None, 10))) == []
+    assert house.zone.roster.routes.owner(R) == low.code
+
+
+def test_an_owner_that_was_not_stored_is_stored_later(house: Household) -> None:
+    low, high = sorted((house.kid("a"), house.kid("b")), key=lambda kid: kid.code)
+    for kid in (high, low):
+        kid.open()
+    high.report(lineage=delta([naming(high, R)]))
+    house.store.fail(None, StoreFull)
+    with pytest.raises(StoreFull):
+        low.report(lineage=delta([naming(low, R)]))
+    house.start()
+    house.go(5.0)
+    house.restore(house.store.image())
+    assert house.zone.roster.routes.owner(R) == high.code
+    assert len(house.journal("rack-contested")) == 1
+
+
+def test_a_database_of_before_gets_its_rows_at_the_start(house: Household) -> None:
+    low, _ = contested(house)
+    house.run(house.store.write("earlier", lambda unit: unit.lineage.put_rack_owners({R: None})))
+    house.restore(house.store.image())
+    house.start()
+    house.go(1.0)
+    assert house.run(house.store.read(lambda unit: unit.lineage.rack_owners(None, 10))) == [(R, low.code)]
+    assert len(house.journal("rack-contested")) == 2

@@ -419,6 +419,8 @@ class Children:
                 return False
             inbox.accept_lineage(step)
             self._roster.keep_rows(live, kept, step.drop)
+        # Whose a rack is that others name as well was decided just now, and is so from the answer on.
+        await self._roster.owners.keep()
         await self._admission.note_rows(live.child.name, sifted.refused)
         return True
 

@@ -10,7 +10,7 @@ import tomllib
 from dev.gaps import ROOT
 
 DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-MODULES = {"argon2-cffi": "argon2", "openstacksdk": "openstack", "prometheus-client": "prometheus_client"}
+MODULES = {"argon2-cffi": "argon2", "openstacksdk": "openstack", "oslo.utils": "oslo_utils"}
 # Loaded by name, by a library that is imported: uvicorn's loop and parser, SQLAlchemy's driver.
 LOADED_BY_NAME = {"uvloop", "httptools", "psycopg"}
 # Come with a declared one, and are part of its interface.

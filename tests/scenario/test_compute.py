@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Coroutine, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from banyan.core.errors import NotFound, Refused
+from banyan.core.compute import Flavor
+from banyan.core.errors import BadInput, NotFound, Refused
 from banyan.core.principal import Principal
 from banyan.core.quota import DEFAULTS, Limits, Quota, Use
-from banyan.core.server import ServerQuery, Task, VmState
+from banyan.core.server import NoValidHost, ServerQuery, Task, VmState
+from banyan.core.time import Mono
 from banyan.simulate.site import Site
 from banyan.simulate.world import World
 from banyan.zone.compute.compute import Compute, make_compute
 from banyan.zone.compute.ordering import Wish
+from banyan.zone.compute.steering import Known
 from tests.api.nova.cloud import principals
 from tests.api.nova.fakes import IMAGE, FakeImages, FakeNetworks
 from tests.scenario.trees import plant, until
@@ -145,3 +150,76 @@ def test_a_top_that_dies_between_taking_and_placing_refuses_nothing_for_good(wor
     again.create()
     with pytest.raises(Refused):
         again.create()
+
+
+def aggregate(top: Entry, name: str, zone: str, *hosts: str, **notes: str) -> int:
+    who = top.who("admin")
+    made = top.run(top.compute.aggregates.create(who, name, zone))
+    for host in hosts:
+        top.run(top.compute.aggregates.add_host(who, made.id, host))
+    if notes:
+        top.run(top.compute.aggregates.set_metadata(who, made.id, notes))
+    return int(made.id)
+
+
+def hosts_of(top: Entry, ids: list[str]) -> set[str]:
+    return {top.run(top.compute.servers.show(top.who(), id)).host_name for id in ids}
+
+
+def test_an_aggregate_of_the_top_sends_servers_to_its_hosts(world: World) -> None:
+    top = Entry(plant(world, "2x2x4"), DEFAULTS)
+    first, *_, last = sorted({view.name for view in top.run(top.compute.hosts.all(top.who("admin")))})
+    made = aggregate(top, "fast", "quick", first, last, ssd="true")
+    assert top.run(top.compute.steering.zones(top.who())).up["quick"] is True
+    wish = replace(WISH, availability_zone="quick", least=6, most=6)
+    ids = top.create(wish)
+    assert hosts_of(top, ids) == {first, last}
+    shown = [top.run(top.compute.servers.show(top.who(), id)) for id in ids]
+    assert {one.availability_zone for one in shown} == {"quick"}
+    # Without the word any host will do.
+    assert not hosts_of(top, top.create(replace(WISH, least=16, most=16))) <= {first, last}
+    top.run(top.compute.aggregates.remove_host(top.who("admin"), made, last))
+    assert hosts_of(top, top.create(replace(wish, least=3, most=3))) == {first}, "a change is known at once"
+    top.run(top.compute.aggregates.remove_host(top.who("admin"), made, first))
+    with pytest.raises(BadInput) as refused:
+        top.create(wish)
+    assert refused.value.code == "bad-zone"
+
+
+def test_an_order_goes_only_to_zones_that_have_a_host_of_it(world: World) -> None:
+    """Hosts of one name are many in a tree of clouds: an order says of each in which zone it is."""
+    site = plant(world, "3x2x4")
+    top = Entry(site, DEFAULTS)
+    aggregate(top, "fast", "quick", "sim-00002")
+    known = top.run(top.compute.steering.known(top.who()))
+    zones = sorted(view.zone for view in known.hosts["sim-00002"])
+    assert len(zones) == 6 and all(zone.count("/") == 2 for zone in zones)
+    two = [view for view in known.hosts["sim-00002"] if view.zone in (zones[0], zones[-1])]
+    top.compute.steering._known = (Mono(math.inf), Known(known.aggregates, {"sim-00002": two}))
+    ids = top.create(replace(WISH, availability_zone="quick", least=8, most=8))
+    assert hosts_of(top, ids) == {"sim-00002"}
+    for id in ids:
+        (entry, *_, leaf) = site.tree(lambda servers, caller, id=id: servers.why(caller, id))
+        assert leaf.path in (zones[0], zones[-1]), "or it was asked in vain elsewhere"
+        assert entry.left_out.get("not-named") == 1, "the child that has none of them is not asked"
+
+
+def test_a_flavor_goes_to_aggregates_that_have_what_it_asks_for(world: World) -> None:
+    top = Entry(plant(world, "1x2x4"), DEFAULTS)
+    admin = top.who("admin")
+    names = sorted({view.name for view in top.run(top.compute.hosts.all(admin))})
+    aggregate(top, "ssd", "", *names[:3], ssd="true")
+    aggregate(top, "fast", "z", *names[2:])
+    new = Flavor("77", "ssd", 1, 64, extra_specs={"aggregate_instance_extra_specs:ssd": "true"})
+    top.run(top.compute.flavors.create(admin, new))
+    ids = top.create(replace(WISH, flavor="77", least=3, most=3))
+    assert hosts_of(top, ids) <= set(names[:3])
+    assert hosts_of(top, top.create(replace(WISH, flavor="77", availability_zone="z"))) == {names[2]}, "in both"
+    top.run(top.compute.flavors.set_specs(admin, "77", {"aggregate_instance_extra_specs:ssd": "no"}))
+    with pytest.raises(NoValidHost, match="aggregate"):
+        top.create(replace(WISH, flavor="77"))
+    # A server that is placed again keeps to them.
+    top.rests(world, ids[0])
+    top.run(top.compute.life.resize(top.who(), ids[0], "2", ""))
+    top.rests(world, ids[0])
+    assert hosts_of(top, ids[:1]) <= set(names[:3])

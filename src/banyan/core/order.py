@@ -25,6 +25,8 @@ MAX_GUESTS: Final = 2_000
 # What Nova takes: https://docs.openstack.org/api-ref/compute/ (user_data is at most 65,535 bytes in base 64).
 MAX_USER_DATA: Final = 65_535
 MAX_HOSTS_NAMED: Final = 64
+# Hosts that an order names itself: as many as an aggregate may have.
+MAX_HOSTS_LISTED: Final = 1_000
 
 
 class Policy(StrEnum):
@@ -143,11 +145,19 @@ class NetworkWish(msgspec.Struct, frozen=True, array_like=True):
     tag: str = ""
 
 
+class NamedHost(msgspec.Struct, frozen=True, array_like=True):
+    """A host by its name. `path`: the zones from the receiver's members down to the host's own; "" is the receiver."""
+
+    path: str
+    name: str
+
+
 class Hints(msgspec.Struct, frozen=True, array_like=True):
     """Where it should go. `same_host`, `different_host` name guests; `path` is relative to the receiver.
 
     `path` and `labels` bind the members chosen from; `drivers`, if any, are the only kinds of rack
-    that will do. `per_host`: how many of a group with anti-affinity one host may have.
+    that will do. `per_host`: how many of a group with anti-affinity one host may have. `hosts`, if any, are the only
+    ones that will do: those of an aggregate, which the entry zone keeps. They stand for the availability zone, too.
     """
 
     group: str = ""
@@ -159,6 +169,7 @@ class Hints(msgspec.Struct, frozen=True, array_like=True):
     path: str = ""
     labels: dict[str, str] = {}
     drivers: tuple[str, ...] = ()
+    hosts: tuple[NamedHost, ...] = ()
 
 
 class Specification(msgspec.Struct, frozen=True, array_like=True):
@@ -191,6 +202,11 @@ class Specification(msgspec.Struct, frozen=True, array_like=True):
     disk_config: str = "MANUAL"
     protect: str = "none"
     scheduler_hints: dict[str, str] = {}
+
+    @property
+    def native_zone(self) -> str:
+        """The availability zone that a host must say it is in, "" for any."""
+        return "" if self.hints.hosts else self.availability_zone
 
     @property
     def shape(self) -> Shape:
@@ -288,6 +304,8 @@ def check_order(order: Order) -> Order:
         wrong = f"no trait both required and forbidden, got {both[0]!r}"
     elif len(s.hints.same_host) + len(s.hints.different_host) > MAX_HOSTS_NAMED:
         wrong = f"at most {MAX_HOSTS_NAMED} guests in same_host and different_host"
+    elif len(s.hints.hosts) > MAX_HOSTS_LISTED:
+        wrong = f"at most {MAX_HOSTS_LISTED:,} hosts by name, got {len(s.hints.hosts):,}"
     elif len(s.user_data) > MAX_USER_DATA:
         wrong = f"at most {MAX_USER_DATA} characters of user data, got {len(s.user_data)}"
     elif order.ids and not order.least == order.most == len(order.ids):

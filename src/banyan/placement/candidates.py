@@ -71,13 +71,15 @@ def closed_rack(rack: Rack) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """What an order asks of a member. `way`: names from here downwards, as far as the order says."""
+    """What an order asks of a member. `way`: names from here downwards, as far as the order says. `among`: members
+    that have a host which it names, "" for own racks; None for any."""
 
     shape: Shape
     way: tuple[str, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
     drivers: tuple[str, ...] = ()
     availability_zone: str = ""
+    among: frozenset[str] | None = None
 
     def against(self, member: Member) -> str:
         """The first reason against that member; "" if there is none."""
@@ -85,6 +87,8 @@ class Want:
             return member.closed
         if self.way and (member.name != self.way[0] or (len(self.way) > 1 and member.key[0] == "rack")):
             return Reason.PATH
+        if self.among is not None and ("" if member.key[0] == "rack" else member.name) not in self.among:
+            return Reason.NOT_NAMED
         for key, value in self.labels:
             if member.labels is not None and value not in member.labels.get(key, ()):
                 return Reason.LABEL
@@ -107,7 +111,8 @@ def want(order: Order) -> Want:
         split_path(hints.path),
         tuple(sorted(hints.labels.items())),
         tuple(sorted(set(hints.drivers))),
-        order.specification.availability_zone,
+        order.specification.native_zone,
+        frozenset(host.path.partition("/")[0] for host in hints.hosts) if hints.hosts else None,
     )
 
 

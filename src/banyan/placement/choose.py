@@ -15,7 +15,18 @@ from typing import Final, Protocol
 import numpy as np
 from msgspec.structs import replace
 
-from banyan.core.order import Ground, GroupPolicy, GroupScope, Order, Policy, Reason, Refusal, add_reasons, share_id
+from banyan.core.order import (
+    Ground,
+    GroupPolicy,
+    GroupScope,
+    NamedHost,
+    Order,
+    Policy,
+    Reason,
+    Refusal,
+    add_reasons,
+    share_id,
+)
 from banyan.placement.candidates import MAX_ROOM, Candidates, Key, want
 from banyan.placement.columns import Bools, Ints
 from banyan.placement.explain import Chosen, few
@@ -366,6 +377,7 @@ def for_member(order: Order, name: str, labels: Mapping[str, str], share: Share,
         hints,
         path=rest if first == name else hints.path,
         labels={key: value for key, value in hints.labels.items() if labels.get(key) != value},
+        hosts=hints.hosts if share.member[0] == "rack" else _below(hints.hosts, name),
     )
     if hints.scope is GroupScope.ZONE and not hints.group:
         # It is kept here, for this order; below it is any order.
@@ -382,3 +394,9 @@ def for_member(order: Order, name: str, labels: Mapping[str, str], share: Share,
         first=share.first,
         many=order.many or order.most,
     )
+
+
+def _below(hosts: tuple[NamedHost, ...], name: str) -> tuple[NamedHost, ...]:
+    """Those in the child of that name, as the child names them."""
+    parts = [(host.path.partition("/"), host.name) for host in hosts]
+    return tuple(NamedHost(rest, host) for (first, _, rest), host in parts if first == name)

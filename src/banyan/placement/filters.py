@@ -56,7 +56,7 @@ def ask(order: Order) -> Ask:
         s.shape,
         order.policy,
         tuple(sorted(set(s.forbidden))),
-        s.availability_zone,
+        s.native_zone,
         tuple(sorted({tuple(sorted(set(some))) for some in s.aggregates})),
     )
 

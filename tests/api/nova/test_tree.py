@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from banyan.api.nova.versions import FIRST, HISTORY, LAST
+from banyan.core.order import NamedHost
 from tests.api.nova.cloud import Cloud, run
 from tests.api.nova.fakes import HOSTS
 
@@ -148,6 +149,29 @@ def test_availability_zones_are_those_of_the_hosts() -> None:
 
 
 # --- aggregates -----------------------------------------------------------------------------------
+
+
+def test_an_aggregate_makes_an_availability_zone_of_its_hosts() -> None:
+    async def play(c: Cloud) -> None:
+        async def zones() -> dict[str, bool]:
+            found = (await c.ok("GET", "/os-availability-zone"))["availabilityZoneInfo"]
+            return {one["zoneName"]: one["zoneState"]["available"] for one in found}
+
+        await c.ok("POST", "/os-aggregates", {"aggregate": {"name": "a", "availability_zone": "z"}}, "admin")
+        assert "z" not in await zones(), "it has no host"
+        for host in ("host-h2", "host-h1"):
+            await c.ok("POST", "/os-aggregates/1/action", {"add_host": {"host": host}}, "admin")
+            # The second host is down.
+            assert (await zones())["z"] is (host == "host-h1")
+        found = (await c.ok("GET", "/os-availability-zone/detail", token="admin"))["availabilityZoneInfo"]
+        assert {one["zoneName"]: sorted(one["hosts"]) for one in found}["z"] == ["host-h1", "host-h2"]
+        services = (await c.ok("GET", "/os-services?host=host-h1", token="admin"))["services"]
+        assert [one["zone"] for one in services] == ["z"]
+        await c.server(availability_zone="z")
+        (hints,) = (server.spec.hints for server in c.servers.rows.values())
+        assert hints.hosts == (NamedHost("", "host-h1"), NamedHost("", "host-h2"))
+
+    run(play)
 
 
 def test_aggregates_are_kept_with_hosts_and_notes() -> None:

@@ -15,6 +15,7 @@ from banyan.core.order import (
     Ground,
     GroupPolicy,
     Hints,
+    NamedHost,
     Order,
     Placed,
     Policy,
@@ -83,6 +84,9 @@ WRONG = [
     Wrong(order(Specification("x", {"vcpu": 1}, hints=Hints(policy=GroupPolicy.AFFINITY))), "policy of a group"),
     Wrong(order(Specification("x", {"vcpu": 1}, hints=Hints(per_host=0))), "to a host"),
     Wrong(order(Specification("x", {"vcpu": 1}, hints=Hints(same_host=("a",) * 65))), "at most 64 guests"),
+    Wrong(
+        order(Specification("x", {"vcpu": 1}, hints=Hints(hosts=(NamedHost("", "a"),) * 1_001))), "at most 1,000 hosts"
+    ),
     Wrong(order(Specification("x", {"vcpu": 1}, user_data="a" * 65_536)), "user data"),
     Wrong(order(ids=("a", "b")), "exactly as many"),
 ]

@@ -10,7 +10,18 @@ from msgspec.structs import replace as changed
 
 from banyan.core.errors import BadInput
 from banyan.core.ids import RackCode, ZoneCode
-from banyan.core.order import Ground, GroupPolicy, GroupScope, Hints, Order, Policy, Reason, Refusal, Specification
+from banyan.core.order import (
+    Ground,
+    GroupPolicy,
+    GroupScope,
+    Hints,
+    NamedHost,
+    Order,
+    Policy,
+    Reason,
+    Refusal,
+    Specification,
+)
 from banyan.core.rack import Rack, RackHealth
 from banyan.core.resources import MEMORY_MIB, VCPU, ResourceClass, shape
 from banyan.core.time import Wall
@@ -18,6 +29,7 @@ from banyan.core.zone import Admin, Child, ChildState, Health, Mode
 from banyan.placement.candidates import Candidates, Key, Member, closed_child, closed_rack, room_of, want
 from banyan.placement.choose import Share, Sharing, for_member
 from banyan.placement.debits import MAX_DEBITS, Debits, displaced
+from banyan.placement.filters import ask
 
 CORE = shape({VCPU: 1})
 READY = Child(ZoneCode(1), "north", b"", ChildState.READY, mode=Mode.PLACE)
@@ -104,6 +116,26 @@ def test_an_order_that_goes_on_keeps_the_hints_that_still_bind() -> None:
     together = changed(hints, policy=GroupPolicy.AFFINITY)
     assert for_member(order(together, 3, 9), "north", {}, share).least == 3
     assert for_member(order(None, 2, 9), "north", {}, share, least=2).least == 2
+
+
+def test_hosts_that_an_order_names_lead_to_their_members_and_are_named_there_as_they_are_there() -> None:
+    named = (NamedHost("", "a"), NamedHost("north", "b"), NamedHost("north/lab", "c"), NamedHost("south", "b"))
+    asked = want(order(Hints(hosts=named)))
+    north, east = (Member(("child", n), name) for n, name in enumerate(("north", "east")))
+    rack = Member(("rack", 1), "east", availability_zones=frozenset({"az"}))
+    assert [asked.against(one) for one in (north, east, rack)] == ["", "not-named", ""]
+    assert want(order(Hints(hosts=named[1:]))).against(rack) == "not-named"
+    zoned = order(Hints(hosts=named))
+    zoned = changed(zoned, specification=changed(zoned.specification, availability_zone="made"))
+    assert want(zoned).against(rack) == "" and ask(zoned).availability_zone == "", "these hosts are that zone"
+
+    def below(kind: str, name: str) -> tuple[NamedHost, ...]:
+        share = Share((kind, 1), "other", 1, 0, 1)
+        return for_member(order(Hints(hosts=named)), name, {}, share).specification.hints.hosts
+
+    assert below("child", "north") == (NamedHost("", "b"), NamedHost("lab", "c"))
+    assert below("child", "east") == ()
+    assert below("rack", "north") == named, "a rack takes those of its own zone"
 
 
 def test_a_guest_has_a_number_in_its_name_if_it_is_one_of_several() -> None:

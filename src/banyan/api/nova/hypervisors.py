@@ -233,13 +233,14 @@ async def services(call: Call) -> Answer:
             uuid = f"00000000-0000-8000-8000-{number:012d}"
             rows.append(_service(name, desk.own.name, "internal", uuid if minor >= 53 else number, minor, now, up=True))
     if binary in ("", "nova-compute"):
+        made = await call.compute.steering.known(call.principal)
         if host:
             one = await call.compute.hosts.named(call.principal, host)
             hosts: Sequence[HostView] = () if one is None else (one,)
         else:
             hosts = await call.compute.hosts.all(call.principal)
         for one in hosts:
-            zone = one.availability_zone or DEFAULT_ZONE
+            zone = made.zone_of(one) or DEFAULT_ZONE
             id = service_id(one, minor)
             row = _service("nova-compute", one.name, zone, id, minor, now, up=one.up, disabled=one.disabled)
             row["disabled_reason"] = one.reason or None if one.disabled else None
@@ -324,7 +325,7 @@ def _not_by_host() -> Unsupported:
 
 async def zones(call: Call) -> Answer:
     """The availability zones."""
-    found = await call.compute.hosts.zones(call.principal)
+    found = await call.compute.steering.zones(call.principal)
     shown = [{"zoneName": name, "zoneState": {"available": up}, "hosts": None} for name, up in found.up.items()]
     return {"availabilityZoneInfo": shown}
 
@@ -332,10 +333,11 @@ async def zones(call: Call) -> Answer:
 async def zone_hosts(call: Call) -> Answer:
     """The availability zones with their hosts."""
     now = words.precise(call.compute.desk.now())
+    made = await call.compute.steering.known(call.principal)
     by_zone: dict[str, dict[str, object]] = {}
     for host in await call.compute.hosts.all(call.principal):
         state = {"active": not host.disabled, "available": host.up, "updated_at": now}
-        by_zone.setdefault(host.availability_zone or DEFAULT_ZONE, {})[host.name] = {"nova-compute": state}
+        by_zone.setdefault(made.zone_of(host) or DEFAULT_ZONE, {})[host.name] = {"nova-compute": state}
     own = call.compute.desk.own.name
     state = {"active": True, "available": True, "updated_at": now}
     shown: list[dict[str, object]] = [

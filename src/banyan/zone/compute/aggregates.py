@@ -1,6 +1,6 @@
-"""Aggregates: sets of hosts with an operator's notes, as this zone keeps them."""
+"""Aggregates: sets of hosts with an operator's notes, as this zone keeps them. Where they send servers: steering.py."""
 
-# gap: servers are placed by the aggregates and availability zones that hosts bring themselves, not by those made here
+# gap: an aggregate is asked when a server is ordered, not when it is resized, or unshelved to another availability zone
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from banyan.core.principal import Principal
 from banyan.core.records import Unit
 from banyan.zone.compute.desk import Desk
 from banyan.zone.compute.hosts import Hosts, no_host
+from banyan.zone.compute.steering import Steering
 
 MAX_METADATA = 256
 
 
 class Aggregates:
-    def __init__(self, desk: Desk, hosts: Hosts) -> None:
+    def __init__(self, desk: Desk, hosts: Hosts, steering: Steering) -> None:
         self._desk = desk
         self._hosts = hosts
+        self._steering = steering
 
     async def all(self, who: Principal) -> Sequence[Aggregate]:
         require(who, "compute:list_aggregates")
@@ -133,7 +135,10 @@ class Aggregates:
             self._desk.note(unit, who, "aggregate-changed", str(id), text)
             return changed
 
-        return await self._desk.change("aggregate.changed", work)
+        try:
+            return await self._desk.change("aggregate.changed", work)
+        finally:
+            self._steering.forget()
 
 
 def no_aggregate(id: int) -> NotFound:

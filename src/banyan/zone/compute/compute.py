@@ -20,6 +20,7 @@ from banyan.zone.compute.lists import ServerLists
 from banyan.zone.compute.ordering import Ordering
 from banyan.zone.compute.quotas import Quotas
 from banyan.zone.compute.sources import Images, Networks
+from banyan.zone.compute.steering import Steering
 from banyan.zone.compute.usage import Usage
 from banyan.zone.own import Own
 from banyan.zone.servers.surface import Servers
@@ -38,6 +39,7 @@ class Compute:
     quotas: Quotas
     hosts: Hosts
     aggregates: Aggregates
+    steering: Steering
     ordering: Ordering
     life: Life
     usage: Usage
@@ -67,7 +69,8 @@ def make_compute(
     flavors, key_pairs = Flavors(desk), KeyPairs(desk)
     groups, quotas = ServerGroups(desk, servers), Quotas(desk, ceilings, usage.shown)
     hosts = Hosts(desk, inventory)
-    ordering = Ordering(servers, flavors, key_pairs, groups, quotas, ceilings, hosts, images, networks)
+    steering = Steering(desk, hosts)
+    ordering = Ordering(servers, flavors, key_pairs, groups, quotas, ceilings, steering, images, networks)
     life = Life(desk, servers, ordering, flavors, key_pairs, quotas, ceilings, images, networks)
     return Compute(
         desk,
@@ -78,7 +81,8 @@ def make_compute(
         groups,
         quotas,
         hosts,
-        Aggregates(desk, hosts),
+        Aggregates(desk, hosts, steering),
+        steering,
         ordering,
         life,
         usage,

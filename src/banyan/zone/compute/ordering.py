@@ -25,10 +25,11 @@ from banyan.core.server import Action, Change, Created, VmState
 from banyan.zone.compute.ceilings import Ceilings, Reservation
 from banyan.zone.compute.flavors import Flavors
 from banyan.zone.compute.groups import ServerGroups
-from banyan.zone.compute.hosts import DEFAULT_ZONE, Hosts
+from banyan.zone.compute.hosts import DEFAULT_ZONE
 from banyan.zone.compute.key_pairs import KeyPairs
 from banyan.zone.compute.quotas import Quotas
 from banyan.zone.compute.sources import BootImage, Images, NetworkPlan, Networks
+from banyan.zone.compute.steering import Steering
 from banyan.zone.firm import firm
 from banyan.zone.servers.surface import Servers
 
@@ -92,7 +93,7 @@ class Ordering:
         groups: ServerGroups,
         quotas: Quotas,
         ceilings: Ceilings,
-        hosts: Hosts,
+        steering: Steering,
         images: Images,
         networks: Networks,
     ) -> None:
@@ -102,7 +103,7 @@ class Ordering:
         self._groups = groups
         self._quotas = quotas
         self._ceilings = ceilings
-        self._hosts = hosts
+        self._steering = steering
         self._images = images
         self._networks = networks
 
@@ -124,6 +125,9 @@ class Ordering:
         key = await self._key_pairs.snapshot(who, wish.key_name) if wish.key_name else None
         hints = await self._hints(who, wish, limits)
         zone = await self._zone(who, wish.availability_zone)
+        listed = await self._steering.hosts(who, zone, flavor.extra_specs)
+        if listed:
+            hints = structs.replace(hints, hosts=listed)
         plan = NetworkPlan()
         if not wish.no_network:
             plan = await self._networks.plan(
@@ -176,7 +180,7 @@ class Ordering:
         """The availability zone to bind the order to. Raises BadInput("bad-zone") for one that no host is in."""
         if not name:
             return ""
-        zones = await self._hosts.zones(who)
+        zones = await self._steering.zones(who)
         if name not in zones.up and zones.whole:
             raise BadInput("bad-zone", "The requested availability zone is not available")
         # Hosts that name none are shown in the default one, and can not be asked for by it.

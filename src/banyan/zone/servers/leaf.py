@@ -110,7 +110,7 @@ class LeafServers:
             racks.sort(key=lambda rack: -rack.places.fits(order))
         for rack in racks:
             try:
-                return await rack.orders.take(order, caller, admit)
+                return await firm(rack.orders.take(order, caller, admit))
             except NoValidHost as refusal:
                 looked += refusal.looked
                 counts = add_reasons(counts, refusal.counts)
@@ -298,7 +298,8 @@ class LeafServers:
         """Claimed, and pending. Raises NoValidHost."""
         spec = steps.wanted_specification(row, action, arguments)
         if arguments.availability_zone:
-            spec = replace(spec, availability_zone=arguments.availability_zone)
+            hints = replace(spec.hints, hosts=())
+            spec = replace(spec, availability_zone=arguments.availability_zone, hints=hints)
         near = await rack.places.near(Order(claim, row.issuer, row.project, row.user, spec))
         if row.host:
             members = {host: count - (host == row.host) for host, count in near.members.items()}

@@ -89,7 +89,7 @@ class Orders:
     ) -> Taken:
         """Claims and stores; the servers are built after it. `admit` raises Refused for an order that comes too late;
         it is asked again where the order commits. `above`: what the zones said through which it came; it and `share`
-        (core.shares) are stored with the order.
+        (core.shares) are stored with the order. To be called within `firm`, or by a task that nobody cancels.
 
         Raises NoValidHost, Conflict("other-order"), Refused("order-cancelled"), BadInput("bad-order"); Unreachable
         ("order-undecided") when the store does not say whether it has it, ("order-lost") when it has not: the same
@@ -103,7 +103,7 @@ class Orders:
         future: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
         self._waiting[order.id] = future
         try:
-            taken = await firm(self._take(order, caller, admit, above, share))
+            taken = await self._take(order, caller, admit, above, share)
         except BaseException as error:
             if isinstance(error, Exception):
                 future.set_exception(error)
@@ -174,7 +174,7 @@ class Orders:
         stored = StoredOrder(order.id, state, now, caller.request, self.places.code, digest, places, why, above)
         servers: list[Server] = []
         for place in places:
-            spot = self.places.spot(place.host)
+            spot = self.places.spot(place.host, spec)
             for id in place.ids:
                 number = order.first + len(servers)
                 servers.append(

@@ -175,7 +175,7 @@ class Places:
         named = (*hints.same_host, *hints.different_host)
         grouped = hints.group and hints.scope is GroupScope.HOST
         if not grouped and not named:
-            return NOBODY
+            return NOBODY if not hints.hosts else Around(same=self._listed(order))
 
         def work(unit: Unit) -> tuple[Mapping[str, int], Mapping[str, str]]:
             members = unit.servers.members(order.issuer, hints.group) if grouped else {}
@@ -185,7 +185,13 @@ class Places:
         members, hosts = await self._store.read(work)
         same = frozenset(hosts[id] for id in hints.same_host if id in hosts) if hints.same_host else None
         different = frozenset(hosts[id] for id in hints.different_host if id in hosts)
+        if hints.hosts:
+            same = self._listed(order) if same is None else same & self._listed(order)
         return around(order, members, same, different)
+
+    def _listed(self, order: Order) -> frozenset[str]:
+        """Ids of the hosts that the order names, as far as this rack has them."""
+        return frozenset(self.named({host.name for host in order.specification.hints.hosts if not host.path}))
 
     def claim(self, order: Order, near: Around = NOBODY) -> Claim:
         """Pending under the order's id from now on. Raises NoValidHost."""
@@ -198,7 +204,7 @@ class Places:
     def claim_one(self, id: str, server: Server, specification: Specification, near: Around = NOBODY) -> Spot:
         """Another place for a server that exists, pending under `id`. Raises NoValidHost."""
         order = Order(id, server.issuer, server.project, server.user, specification)
-        return self.spot(self.claim(order, near).hosts[0])
+        return self.spot(self.claim(order, near).hosts[0], specification)
 
     def give_back(self, id: str) -> None:
         """A claim that was not stored."""
@@ -286,8 +292,11 @@ class Places:
             self._open_gate.set()
         self.changed()
 
-    def spot(self, host: str) -> Spot:
+    def spot(self, host: str, specification: Specification | None = None) -> Spot:
+        """`specification`: what is to stand there; where it names hosts, they are its availability zone."""
         zone = ""
+        if specification is not None and specification.hints.hosts and specification.availability_zone:
+            return Spot(host, self._names.get(host, host), specification.availability_zone)
         if self._claims is not None:
             columns = self._claims.columns
             row = columns.row(host)

@@ -86,19 +86,15 @@ def _lose(world: World, site: Site, step: Step) -> Tamper:
     return tamper
 
 
-def _corrupt(world: World, site: Site, step: Step) -> Tamper:
-    """One bit of every Nth frame is turned."""
+def _garbage(world: World, site: Site, step: Step) -> Tamper:
+    """Before every Nth frame comes one of bytes that mean nothing: TLS lets through what its own end wrote."""
     seen = [0]
-    chance = stream(world.seed, f"corrupt {site.path}")
+    chance = stream(world.seed, f"garbage {site.path}")
     every = _every(step)
 
     def tamper(frame: bytes) -> Sequence[bytes]:
         seen[0] += 1
-        if seen[0] % every or not frame:
-            return (frame,)
-        turned = bytearray(frame)
-        turned[chance.randrange(len(turned))] ^= 1 << chance.randrange(8)
-        return (bytes(turned),)
+        return (chance.randbytes(chance.randrange(1, 4096)), frame) if seen[0] % every == 0 else (frame,)
 
     return tamper
 
@@ -222,7 +218,7 @@ MISCHIEF: dict[str, Maker] = {
     "reorder": _reorder,
     "replay": _replay,
     "lose": _lose,
-    "corrupt": _corrupt,
+    "garbage": _garbage,
     "oversize": _oversize,
     "oversell": _oversell,
     "negative": _negative,

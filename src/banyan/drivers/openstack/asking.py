@@ -27,6 +27,8 @@ T = TypeVar("T")
 # One request is tried so often, one scan so often in all; waits double from the first up to the last (seconds).
 TRIES = 4
 RETRIES_PER_SCAN = 20
+# Pages of lists, of all lists of one scan together: ten times those of 600,000 servers and 10,000 hosts.
+MOST_PAGES = 10_000
 FIRST_WAIT = 0.5
 LAST_WAIT = 8.0
 LONGEST_RETRY_AFTER = 30.0
@@ -106,6 +108,7 @@ class Cloud:
         # One place for a scan, one for a probe or a check beside it.
         self._lanes = Lanes(2, name)
         self._retries = Retries()
+        self._pages = 0
         self._closed = False
         self.asked_last: Service = Service.IDENTITY
 
@@ -118,8 +121,9 @@ class Cloud:
         return self._access.sent
 
     def begin(self) -> None:
-        """A new scan: its budget of retries is whole."""
+        """A new scan: its budgets of retries and of pages are whole."""
         self._retries = Retries()
+        self._pages = 0
 
     def forget(self) -> None:
         """After a failure: clouds.yaml, token and versions are read anew, as they may be what was wrong."""
@@ -181,6 +185,9 @@ class Cloud:
         marker: str | None = None
         spare: list[str] = []
         while True:
+            if self._pages >= MOST_PAGES:
+                raise self.where.endless(service, f"GET {path}", MOST_PAGES)
+            self._pages += 1
             asked = {**params, "limit": str(self._page_size), **({"marker": marker} if marker else {})}
             try:
                 page = await self.get(service, path, shape, asked)

@@ -179,6 +179,14 @@ class Where:
             "cloud is that large",
         )
 
+    def endless(self, service: Service, call: str, pages: int) -> DriverUnavailable:
+        return DriverUnavailable(
+            "openstack-endless",
+            f"{self}: {service.project}'s list for {call} was not at its end when the scan had read {pages} pages of "
+            "all its lists, which is the most; is page_size, or the most that the service gives at once, too small "
+            "for this cloud, or does a proxy give the same pages again?",
+        )
+
     def busy(self, calls: int) -> DriverUnavailable:
         return DriverUnavailable(
             "openstack-busy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -11,12 +12,12 @@ import pytest
 
 from banyan.core.rack import RackHealth
 from banyan.core.records import DriverUnavailable
-from banyan.drivers.openstack import REGISTRATION, OpenStackDriver
+from banyan.drivers.openstack import REGISTRATION, OpenStackDriver, asking
 from tests.unit.drivers.fakes import StillClock, context
 from tests.unit.drivers.openstack.conftest import Make
-from tests.unit.drivers.openstack.seen import refusal, refused, scan, seen
+from tests.unit.drivers.openstack.seen import refusal, refused, scan, scans, seen
 from tests.unit.drivers.openstack.serving import Fault
-from tests.unit.drivers.openstack.standin import PASSWORD, TOKEN, StandIn
+from tests.unit.drivers.openstack.standin import PASSWORD, TOKEN, Json, StandIn
 from tests.unit.drivers.openstack.test_scan import filled
 
 
@@ -436,3 +437,42 @@ def test_a_closed_driver_says_so(cloud: StandIn, make: Make) -> None:
         assert (await refused(driver)).code == "driver-closed"
 
     ends(driver, story)
+
+
+def test_lists_that_go_in_a_circle_end_with_the_pages_of_a_scan(
+    cloud: StandIn, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(cloud)
+    monkeypatch.setattr(asking, "MOST_PAGES", 20)
+    turns = itertools.cycle([0, 1])
+
+    def circle(items: list[Json], query: dict[str, str]) -> tuple[list[Json], str]:
+        at = next(turns)
+        return items[at : at + 1] or items[:1], "x"
+
+    cloud._page = circle
+    error = refusal(make())
+    assert error.code == "openstack-endless"
+    told(error, "Nova", "/os-hypervisors/detail", "20 pages", "page_size")
+
+
+def test_all_lists_of_a_scan_share_its_pages_and_the_next_one_has_its_own(
+    cloud: StandIn, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(cloud)
+    asked: list[object] = []
+    page = cloud._page
+
+    def counted(items: list[Json], query: dict[str, str]) -> tuple[list[Json], str]:
+        asked.append(query)
+        return page(items, query)
+
+    cloud._page = counted
+    facts = scan(make()).end.facts
+    needed = len(asked)
+    monkeypatch.setattr(asking, "MOST_PAGES", needed)
+    assert [one.end.facts for one in scans(make(), 2)] == [facts, facts]
+    monkeypatch.setattr(asking, "MOST_PAGES", needed - 1)
+    assert "pages of all its lists" in str(scan(make()).end.facts)
+    monkeypatch.setattr(asking, "MOST_PAGES", 2)
+    told(refusal(make()), "Nova", "2 pages of all its lists")

@@ -16,6 +16,7 @@ from banyan.core.ids import ZoneCode, code_text
 from banyan.core.messages import CallerInfo
 from banyan.core.text import shown
 from banyan.zone.deadline import check_time
+from banyan.zone.patience import READS, while_heard
 from banyan.zone.tree import Node
 from banyan.zone.zone import Zone
 
@@ -58,7 +59,9 @@ async def ask(
     info = CallerInfo(
         caller.subject, int(caller.role), caller.issuer, under, caller.token, caller.address, caller.request
     )
-    answer = await session.request(verb, body, info, check_time(within, zone.tree.path_of(target.via.code)))
+    path = zone.tree.path_of(target.via.code)
+    question = session.request(verb, body, info, check_time(within, path))
+    answer = await (while_heard(live, path, question) if live is not None and verb in READS else question)
     if answer.error:
         raise error_of(answer.status, answer.error, answer.text)
     try:

@@ -10,12 +10,13 @@ from typing import TypeVar
 
 import msgspec
 
-from banyan.core.errors import BanyanError, Unreachable, error_of
+from banyan.core.errors import BanyanError, Broken, Unreachable, error_of
 from banyan.core.ids import ZoneCode, code_text, coded_text, join_path
 from banyan.core.messages import CallerInfo
 from banyan.core.principal import Principal
 from banyan.core.server_messages import Person, read
 from banyan.zone.deadline import check_time
+from banyan.zone.patience import READS, while_heard
 from banyan.zone.roster import Roster
 from banyan.zone.servers.access import Who, caller_of
 from banyan.zone.tree import Tree
@@ -55,7 +56,10 @@ class Below:
             text = f"{self.path(child)} has no session now and was not asked"
             raise Unreachable("member-unreachable", text, transient=True)
         seconds = check_time(self.replies if within is None else min(within, self.replies), self.path(child))
-        answer = await session.request(verb, msgspec.msgpack.encode(call), self._caller(who), seconds)
+        question = session.request(verb, msgspec.msgpack.encode(call), self._caller(who), seconds)
+        answer = await (
+            while_heard(live, self.path(child), question) if live is not None and verb in READS else question
+        )
         if answer.error:
             raise error_of(answer.status, answer.error, answer.text)
         try:
@@ -79,6 +83,11 @@ def person_of(who: Who) -> Person | None:
 def may_have_acted(error: BanyanError) -> bool:
     """Whether the child may have done what it was asked in spite of this error."""
     return isinstance(error, Unreachable) and error.code not in NOT_DONE
+
+
+def not_done(error: BanyanError) -> bool:
+    """It is certain that a question that ended so did nothing: only then is what was prepared for it taken back."""
+    return not isinstance(error, Broken) and not may_have_acted(error)
 
 
 # Said by those who did nothing: the session was not there, was full; the order was looked for and is not stored.

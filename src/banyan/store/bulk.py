@@ -32,6 +32,8 @@ from sqlalchemy import (
 from sqlalchemy import Text as SqlText
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from banyan.store.plain import run_many
+
 T = TypeVar("T")
 
 BATCH = 1_000
@@ -76,7 +78,7 @@ class BulkPut:
         if not rows:
             return
         if connection.dialect.name == "sqlite":
-            connection.exec_driver_sql(self._sqlite, list(rows))
+            run_many(connection, self._sqlite, rows)
         else:
             # One statement must not meet a key twice.
             unique = {row[: self._width]: row for row in rows}
@@ -101,7 +103,7 @@ class BulkInsert:
         if not rows:
             return 0
         if connection.dialect.name == "sqlite":
-            return connection.exec_driver_sql(self._sqlite, list(rows)).rowcount
+            return run_many(connection, self._sqlite, rows)
         columns = tuple(list(column) for column in zip(*rows, strict=True))
         return connection.exec_driver_sql(self._postgresql, columns).rowcount
 
@@ -126,7 +128,7 @@ class BulkUpdate:
         if not rows:
             return
         if connection.dialect.name == "sqlite":
-            connection.exec_driver_sql(self._sqlite, list(rows))
+            run_many(connection, self._sqlite, rows)
         else:
             connection.exec_driver_sql(self._postgresql, tuple(list(column) for column in zip(*rows, strict=True)))
 

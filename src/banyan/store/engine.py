@@ -18,6 +18,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import NullPool
 
 from banyan.store.location import Location, PostgresqlServer, SqliteFile
+from banyan.store.plain import run
 
 # "bany" in ASCII: `file` and our own opening tell a zone's database from another program's.
 APPLICATION_ID = 0x62616E79
@@ -59,7 +60,7 @@ def begin_with(engine: Engine, *statements: str) -> None:
 
     def begin(connection: Connection) -> None:
         for statement in statements:
-            connection.exec_driver_sql(statement)
+            run(connection, statement)
 
     event.listen(engine, "begin", begin)
 

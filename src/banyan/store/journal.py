@@ -21,6 +21,7 @@ from banyan.core.records import JournalRows
 from banyan.core.time import Wall
 from banyan.store import tables
 from banyan.store.bulk import BulkInsert
+from banyan.store.plain import Plain
 from banyan.store.rows import Codec, page_limit
 
 FILTERS = ("kind", "target", "actor", "outcome")
@@ -28,7 +29,7 @@ FILTERS = ("kind", "target", "actor", "outcome")
 _T = tables.journal
 _CODEC = Codec(Line, _T)
 _LAST = _CODEC.select().order_by(_T.c.number.desc()).limit(1)
-_HEAD = select(_T.c.number, _T.c.digest).order_by(_T.c.number.desc()).limit(1)
+_HEAD = Plain(select(_T.c.number, _T.c.digest).order_by(_T.c.number.desc()).limit(1))
 _PAGE = _CODEC.select().where(_T.c.number > bindparam("after")).order_by(_T.c.number).limit(bindparam("limit"))
 _INSERT = BulkInsert(_T)
 _FACTS = msgspec.json.Encoder(order="deterministic").encode
@@ -82,8 +83,7 @@ class SqlJournal:
     def append_all(self, at: Wall, events: Sequence[Event]) -> Sequence[Line]:
         if not events:
             return ()
-        head = self._connection.execute(_HEAD).first()
-        number, previous = (0, b"") if head is None else (head.number, head.digest)
+        number, previous = _HEAD.one(self._connection) or (0, b"")
         lines: list[Line] = []
         for event in events:
             number += 1

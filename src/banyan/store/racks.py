@@ -9,12 +9,13 @@ from sqlalchemy import Connection, bindparam, delete
 from banyan.core.ids import RackCode
 from banyan.core.rack import Rack
 from banyan.store import guests, hosts, tables
+from banyan.store.plain import Plain
 from banyan.store.rows import Codec, Put
 
 _T = tables.racks
 _CODEC = Codec(Rack, _T)
 _ALL = _CODEC.select().order_by(_T.c.name, _T.c.code)
-_GET = _CODEC.select().where(_T.c.code == bindparam("rack"))
+_GET = Plain(_CODEC.select().where(_T.c.code == bindparam("rack")))
 _PUT = Put(_T)
 _DELETE = (
     delete(_T).where(_T.c.code == bindparam("rack")),
@@ -31,7 +32,7 @@ class SqlRacks:
         return _CODEC.records(self._connection.execute(_ALL))
 
     def get(self, code: RackCode) -> Rack | None:
-        row = self._connection.execute(_GET, {"rack": code}).first()
+        row = _GET.one(self._connection, rack=code)
         return None if row is None else _CODEC.record(row)
 
     def put(self, rack: Rack) -> None:

@@ -223,7 +223,7 @@ class SqlStore:
         for attempt in range(self._limits.retries + 1):
             try:
                 transactor.begin()
-                outcome = transactor.attempt(work)
+                outcome = transactor.look(work)
             except TransactionLost as lost:
                 if lost.fault not in (Fault.LOST, Fault.CONFLICT) or attempt == self._limits.retries:
                     return Outcome(error=_again(lost.refusal, lost))

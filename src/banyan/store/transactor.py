@@ -19,6 +19,7 @@ from banyan.core.records import Unit
 from banyan.store.engine import Database
 from banyan.store.faults import Fault, fault, refusal, unknown
 from banyan.store.keys import Seal
+from banyan.store.plain import run
 from banyan.store.unit import SqlUnit, unit
 
 T = TypeVar("T")
@@ -73,9 +74,9 @@ class Transactor:
         """Runs one unit in its own savepoint. Raises TransactionLost when the failure is not the unit's own."""
         connection, rows = self._open()
         try:
-            connection.exec_driver_sql("SAVEPOINT unit")
+            run(connection, "SAVEPOINT unit")
             value = work(rows)
-            connection.exec_driver_sql("RELEASE SAVEPOINT unit")
+            run(connection, "RELEASE SAVEPOINT unit")
         except DBAPIError as error:
             if fault(error) is not Fault.UNIT:
                 raise self._lost(error) from error
@@ -85,6 +86,19 @@ class Transactor:
             self._undo(error)
             return Outcome(error=error)
         return Outcome(value)
+
+    def look(self, work: Work[T]) -> Outcome[T]:
+        """Runs one reading unit, the only one of its transaction, which is rolled back after it whatever comes. Raises
+        TransactionLost as `attempt` does."""
+        _, rows = self._open()
+        try:
+            return Outcome(work(rows))
+        except DBAPIError as error:
+            if fault(error) is not Fault.UNIT:
+                raise self._lost(error) from error
+            return Outcome(error=_caused(refusal(error, self._database.what), error))
+        except BaseException as error:  # noqa: BLE001 - carried to whoever asked for the unit
+            return Outcome(error=error)
 
     def commit(self) -> None:
         """Returns when the changes are durable. Raises TransactionLost, or StoreUnknown."""
@@ -140,8 +154,8 @@ class Transactor:
         """
         connection, _ = self._open()
         try:
-            connection.exec_driver_sql("ROLLBACK TO SAVEPOINT unit")
-            connection.exec_driver_sql("RELEASE SAVEPOINT unit")
+            run(connection, "ROLLBACK TO SAVEPOINT unit")
+            run(connection, "RELEASE SAVEPOINT unit")
         except DBAPIError as error:
             self.reset()
             raise TransactionLost(Fault.LOST, refusal(error, self._database.what)) from cause

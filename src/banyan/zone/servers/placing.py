@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -269,8 +269,7 @@ class Placing:
             children = [key_of(share) for share in shares if share.member[0] == "child"]
             if course.state is not None and children:
                 await self._shares.asked([self._row(course, key) for key in children])
-            sent = (self._send(course, share, here) for share in shares)
-            results = await asyncio.gather(*sent, return_exceptions=True)
+            results = await _all([self._send(course, share, here) for share in shares])
             raised: BaseException | None = None
             silent: list[ShareKey] = []
             for share, result in zip(shares, results, strict=True):
@@ -397,6 +396,16 @@ class Placing:
             self._members.refused(ZoneCode(key[1]), refusal.digest)
         except (ValueError, KeyError):
             return
+
+
+async def _all(work: Sequence[Coroutine[object, object, PlaceReply]]) -> list[PlaceReply | BaseException]:
+    """What came of each, all at once. One alone, as most orders are, needs no task of its own."""
+    if len(work) > 1:
+        return await asyncio.gather(*work, return_exceptions=True)
+    try:
+        return [await work[0]]
+    except Exception as error:  # noqa: BLE001 - as of many; _heed weighs it
+        return [error]
 
 
 def key_of(share: Share) -> ShareKey:

@@ -73,11 +73,11 @@ CASES: dict[str, Case] = {
     "GET /v1/racks": _list("racks"),
     "GET /v1/hosts": _list("hosts"),
     "GET /v1/servers": _list("servers"),
-    "GET /v1/placed": Case(_WHOLE, "/v1/placed"),
-    "POST /v1/placed": Case(_WHOLE, "/v1/placed", body={"name": "web", "project": "p1"}),
-    "GET /v1/placed/{id}": Case(_WHOLE, f"/v1/placed/{SERVER}"),
-    "DELETE /v1/placed/{id}": Case(_WHOLE, f"/v1/placed/{SERVER}"),
-    "GET /v1/placed/{id}/why": Case(_WHOLE, f"/v1/placed/{SERVER}/why"),
+    "GET /v1/placed": Case(_ANY, "/v1/placed"),
+    "POST /v1/placed": Case(_ANY, "/v1/placed", body={"name": "web", "project": "p1"}),
+    "GET /v1/placed/{id}": Case(_ANY, f"/v1/placed/{SERVER}"),
+    "DELETE /v1/placed/{id}": Case(_ANY, f"/v1/placed/{SERVER}"),
+    "GET /v1/placed/{id}/why": Case(_ANY, f"/v1/placed/{SERVER}/why"),
     "GET /v1/zones": _list("zones"),
     "GET /v1/zones/{path…}": Case(
         _PLACE, f"/v1/zones/top/{INSIDE}/lab1", "/v1/zones/top/south/lab3", f"/v1/zones/top/{INSIDE}"

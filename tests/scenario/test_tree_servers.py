@@ -5,15 +5,21 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 
+import msgspec
 import pytest
+from msgspec import structs
 
-from banyan.core.errors import NotFound, Unreachable
-from banyan.core.identity import SYSTEM
+from banyan.core.errors import NotFound, Refused, Unreachable
+from banyan.core.identity import SYSTEM, Caller, Role
+from banyan.core.ids import under
+from banyan.core.order import Hints
 from banyan.core.server import Action, NoValidHost, ServerQuery, VmState
 from banyan.simulate.site import Site
 from banyan.simulate.world import World
 from banyan.zone.servers.tree import TreeServers
+from banyan.zone.views import ServerDetail
 from tests.scenario.trees import SPEC, create, plant, rests, show, until
 
 
@@ -145,3 +151,50 @@ def test_nothing_above_a_leaf_grows_with_servers(world: World) -> None:
     assert [routes(site) for site in above] == [4, 2, 2]
     leaves = [rows(world[f"top/z{a}/z{b}"])["servers"] for a in (1, 2) for b in (1, 2)]
     assert sum(leaves) == 641
+
+
+def test_an_operator_of_a_part_has_the_servers_of_that_part_and_no_others(world: World) -> None:
+    top = plant(world, "2x2x4")
+    huge = structs.replace(SPEC, needs={"vcpu": 1_000})
+    built = top._built
+    assert built is not None
+    front, tree = built.front, built.zone.tree
+    part = Caller("ops", Role.OPERATOR, built.zone.own.code, tree.resolve("top/z1"))
+    lab = replace(part, under=tree.resolve("top/z1/z2"))
+    ids = {server.id: show(top, server.id).rack for server in create(top, 24).made}
+    listed = top.tree(lambda servers, caller: front.servers(caller, "", "", 100))
+    zones = {one.id: one.zone for one in (msgspec.json.decode(item, type=ServerDetail) for item in listed.items)}
+    assert set(zones) == set(ids) and set(zones.values()) == {f"top/z{a}/z{b}" for a in (1, 2) for b in (1, 2)}
+
+    for who, path in ((part, "top/z1"), (lab, "top/z1/z2")):
+        page = top.tree(lambda servers, caller, who=who: front.servers(who, "", "", 100))
+        seen = {one.id: one.zone for one in (msgspec.json.decode(item, type=ServerDetail) for item in page.items)}
+        assert seen == {id: zone for id, zone in zones.items() if under(zone, path)} and page.absent == ()
+        mine, other = next(iter(seen)), next(id for id in zones if id not in seen)
+        assert top.tree(lambda servers, caller, who=who, id=mine: front.server(who, id)).id == mine
+        why = top.tree(lambda servers, caller, who=who, id=mine: front.why(who, id))
+        assert why.levels and all(under(level.zone, path) for level in why.levels)
+        whole = top.tree(lambda servers, caller, id=mine: front.why(caller, id))
+        for hidden in (other, show(top, mine).order, show(top, mine).request):
+            for ask in (front.server, front.delete_server, front.why):
+                with pytest.raises(NotFound) as refused:
+                    top.tree(lambda servers, caller, who=who, ask=ask, id=hidden: ask(who, id))
+                assert refused.value.code == "no-server"
+        assert len(whole.levels) > len(why.levels)
+
+        made = top.tree(
+            lambda servers, caller, who=who: front.create_servers(who, SPEC, count=3, least=3, project="p1")
+        )
+        assert all(under(one.zone, path) for one in (*made.servers, *made.levels))
+        id = made.servers[0].id
+        rests(world, top, id, VmState.ACTIVE)
+        assert top.tree(lambda servers, caller, who=who, id=id: front.delete_server(who, id)).task == "deleting"
+        viewer = replace(who, role=Role.VIEWER)
+        with pytest.raises(Refused):
+            top.tree(lambda servers, caller, who=viewer, id=mine: front.delete_server(who, id))
+        with pytest.raises(NoValidHost) as full:
+            top.tree(lambda servers, caller, who=who: front.create_servers(who, huge, count=1, least=1, project="p"))
+        assert "path" not in full.value.counts, "there is nothing beside it"
+    beside = structs.replace(SPEC, hints=Hints(path="z2"))
+    made = top.tree(lambda servers, caller: front.create_servers(part, beside, count=2, least=2, project="p1"))
+    assert {one.zone for one in made.servers} == {"top/z1/z2"}, "a path is below the part"

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import replace
 
 import msgspec
+from msgspec import structs
 
+from banyan.core.errors import Conflict, NotFound
 from banyan.core.identity import Caller, Role
-from banyan.core.order import Specification
-from banyan.core.server import Action, Server, ServerQuery
+from banyan.core.ids import join_path, read_guest_id, under
+from banyan.core.order import Reason, Specification
+from banyan.core.server import Action, Level, NoValidHost, Server, ServerQuery
 from banyan.zone import lists
+from banyan.zone.carry import Target
 from banyan.zone.servers import shown
 from banyan.zone.views import PageView, ServerDetail, ServersCreated, WhyView
 from banyan.zone.zone import Zone
@@ -25,7 +31,16 @@ class ServersFront(ABC):
     def _here(self, caller: Caller, needed: Role) -> None:
         """Raises Refused, NotFound unless the caller may that in this zone itself."""
 
-    # gap: /v1/placed is for those who hold the whole zone; an operator of a subtree is told that there is nothing
+    @abstractmethod
+    def _part(self, caller: Caller, text: str, needed: Role) -> Target:
+        """What `text` names, "" for all that the caller may see. Raises Refused, NotFound unless it may that there."""
+
+    def _whole(self, caller: Caller, needed: Role) -> Target | None:
+        """The part of the tree that the caller is for; None for all of it. Raises Refused, NotFound."""
+        if caller.under in (None, self._zone.own.code) or self._zone.tree.get(caller.under) is None:
+            self._here(caller, needed)
+            return None
+        return self._part(caller, "", needed)
 
     async def create_servers(
         self,
@@ -37,33 +52,64 @@ class ServersFront(ABC):
         project: str,
         retry_key: str = "",
     ) -> ServersCreated:
-        self._here(caller, Role.OPERATOR)
-        made = await self._zone.tree_servers.create(
-            caller, specification, least=least, most=count, project=project, retry_key=retry_key
-        )
-        return shown.created(made)
+        """Of an operator of a part they are placed in that part; what a path in the hints names is below it."""
+        part = self._whole(caller, Role.OPERATOR)
+        who = caller
+        if part is not None:
+            specification = self._bound(specification, part)
+            who = replace(caller, under=None)
+        try:
+            made = await self._zone.tree_servers.create(
+                who, specification, least=least, most=count, project=project, retry_key=retry_key
+            )
+        except NoValidHost as error:
+            beside = 0 if part is None else error.counts.get(Reason.PATH, 0)
+            if not beside:
+                raise
+            counts = {reason: count for reason, count in error.counts.items() if reason != Reason.PATH}
+            raise NoValidHost(error.looked - beside, counts, least, error.fits) from error
+        return shown.created(made if part is None else structs.replace(made, levels=_seen(made.levels, part)))
 
     async def servers(self, caller: Caller, project: str, marker: str, limit: int) -> PageView:
-        self._here(caller, Role.VIEWER)
+        self._whole(caller, Role.VIEWER)
         query = ServerQuery(project=project, every_project=not project, after=marker, limit=lists.check_limit(limit))
         page = await self._zone.tree_servers.page(caller, query)
         rows = tuple(msgspec.Raw(msgspec.json.encode(self._shown(server))) for server in page.servers)
         return PageView(rows, page.after, page.absent)
 
     async def server(self, caller: Caller, id: str) -> ServerDetail:
-        self._here(caller, Role.VIEWER)
+        self._whole(caller, Role.VIEWER)
         return self._shown(await self._zone.tree_servers.show(caller, id))
 
     async def delete_server(self, caller: Caller, id: str) -> ServerDetail:
-        self._here(caller, Role.OPERATOR)
+        self._whole(caller, Role.OPERATOR)
         return self._shown(await self._zone.tree_servers.act(caller, id, Action.DELETE))
 
     async def why(self, caller: Caller, id: str) -> WhyView:
-        self._here(caller, Role.VIEWER)
-        return shown.why(await self._zone.tree_servers.why(caller, id))
+        part = self._whole(caller, Role.VIEWER)
+        if part is None:
+            return shown.why(await self._zone.tree_servers.why(caller, id))
+        # An order is its entry's; a server is found below, if it is of that part.
+        if read_guest_id(id) is None:
+            raise NotFound("no-server", f"there is no server {id[:255]}; a part of the tree knows servers by their ids")
+        await self._zone.tree_servers.show(caller, id)
+        return shown.why(_seen(await self._zone.tree_servers.why(caller, id), part))
+
+    def _bound(self, specification: Specification, part: Target) -> Specification:
+        """The order for hosts of that part only. Raises Conflict("ambiguous-zone")."""
+        hints, own = specification.hints, self._zone.tree.path
+        way = join_path(part.path.removeprefix(own).strip("/"), hints.path.strip("/"))
+        if any(row.name == way for row in self._zone.rack_rows()):
+            raise Conflict("ambiguous-zone", f"{way} is a zone and a rack of {own}; name a zone below it as the path")
+        return structs.replace(specification, hints=structs.replace(hints, path=way))
 
     def _shown(self, server: Server) -> ServerDetail:
         zone = self._zone
         owner = zone.roster.routes.owner(server.rack)
         path = zone.tree.path if server.rack in zone.racks or owner is None else zone.tree.path_of(owner)
         return shown.detail(server, path)
+
+
+def _seen(levels: Iterable[Level], part: Target) -> tuple[Level, ...]:
+    """What the zones of that part said: those above it name others."""
+    return tuple(level for level in levels if under(level.path, part.path))

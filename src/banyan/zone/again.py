@@ -50,8 +50,15 @@ class Again:
             retry_after=5.0,
         ) from last
 
-    async def write(self, name: str, work: Callable[[Unit], T], stands: Callable[[Unit, T], bool]) -> T:
-        """As Store.write; where the commit's fate is not known, `stands` says whether what `work` gave is there.
+    async def write(
+        self,
+        name: str,
+        work: Callable[[Unit], T],
+        stands: Callable[[Unit, T], bool],
+        unsure: Callable[[], None] = lambda: None,
+    ) -> T:
+        """As Store.write; where the commit's fate is not known, `stands` says whether what `work` gave is there. Before
+        the store is asked `unsure` is called: from then on nobody is to rely on what was there before.
 
         Raises Unreachable("not-stored") if it is not, StoreUnknown if the store did not say.
         """
@@ -64,6 +71,7 @@ class Again:
         try:
             return await self._store.write(name, noted)
         except StoreUnknown as error:
+            unsure()
             if await self.ask(name, lambda unit: bool(made) and stands(unit, made[0])):
                 return made[0]
             raise not_stored(name) from error

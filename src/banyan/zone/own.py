@@ -291,18 +291,50 @@ class Own:
 
         await firm(write())
 
+    async def rotate(self, name: str, work: Callable[[Unit], None], before: AuthorityRow, new: Authority) -> None:
+        """Another CA is the present one, by a unit of the caller's that stores it and `before`, the one until now."""
+
+        def stands(unit: Unit, _: None) -> bool:
+            return any(row.fingerprint == new.row.fingerprint for row in unit.authorities.all())
+
+        async with self._changing:
+            try:
+                await self.again.write(name, work, stands)
+            except StoreUnknown:
+                self.in_doubt = True
+                self.doubted()
+                raise
+            old = [
+                replace(one, row=before) if one.row.fingerprint == before.fingerprint else one
+                for one in self.authorities
+            ]
+            self.authorities = [*old, new]
+
     async def settle(self) -> None:
-        """Reads the row again if it is in doubt. Raises StoreUnknown if the store does not answer."""
+        """Reads the row and the CAs again if they are in doubt. Raises StoreUnknown if the store does not answer."""
         if not self.in_doubt:
             return
         async with self._changing:
-            row = await self.again.ask("the zone's own row", lambda unit: unit.self_.get())
-            self.row, self.in_doubt = row or self.row, False
+            row, found = await self.again.ask("the zone's own row", lambda unit: (unit.self_.get(), authorities(unit)))
+            self.row, self.authorities, self.in_doubt = row or self.row, found, False
+        # Certificates are made anew where the CA is another.
+        self.retimed()
 
 
 def has_children(unit: Unit) -> bool:
     """Whether zones hold certificates that say our code; retired ones never come back."""
     return unit.children.count() > unit.children.count(ChildState.RETIRED)
+
+
+def authorities(unit: Unit) -> list[Authority]:
+    """All CAs of this zone, the oldest first. Raises Broken("key-missing")."""
+    found = []
+    for one in unit.authorities.all():
+        seed = unit.keys.get(one.key)
+        if seed is None:
+            raise Broken("key-missing", f"the key of CA {one.fingerprint.hex()[:16]} is not in the store")
+        found.append(Authority(one, seed))
+    return found
 
 
 def make_authority(unit: Unit, code: ZoneCode, seed: Secret, serial: bytes, now: Wall) -> Authority:
@@ -347,18 +379,12 @@ async def open_own(store: Store, clock: Clock, ids: Ids, name: str, labels: Mapp
             row = replace(row, labels=dict(labels))
             unit.self_.put(row)
         found = [unit.keys.get(key) for key in (IDENTITY_KEY, TOKEN_KEY, API_KEY)]
-        authorities = []
-        for one in unit.authorities.all():
-            ca_seed = unit.keys.get(one.key)
-            if ca_seed is None:
-                raise Broken("key-missing", f"the key of CA {one.fingerprint.hex()[:16]} is not in the store")
-            authorities.append(Authority(one, ca_seed))
         if any(seed is None for seed in found):
             raise Broken("key-missing", "a key of this zone is not in the store; restore it from a backup")
-        return row, [seed for seed in found if seed is not None], authorities
+        return row, [seed for seed in found if seed is not None], authorities(unit)
 
-    row, found, authorities = await store.write("zone.created", work)
-    own = Own(store, clock, ids, row, found[0], found[1], found[2], authorities)
+    row, found, issuers = await store.write("zone.created", work)
+    own = Own(store, clock, ids, row, found[0], found[1], found[2], issuers)
     last = await store.read(lambda unit: unit.journal.last())
     own.journal_hint = 0 if last is None else last.number
     return own

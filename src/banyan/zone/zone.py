@@ -43,7 +43,7 @@ from banyan.zone.reconcile.inventory import Inventory, InventorySettings
 from banyan.zone.reconcile.publish import Publish
 from banyan.zone.reconcile.refusals import RefusalNotes, Refusals
 from banyan.zone.reconcile.shapes import Shapes
-from banyan.zone.reconcile.uplinks import Answering, UplinkSide, code_key, used_key
+from banyan.zone.reconcile.uplinks import Answering, UplinkSide
 from banyan.zone.roster import Roster
 from banyan.zone.servers.assembly import Assembly, TreeAssembly, TreeKnown
 from banyan.zone.servers.leaf import RackServers
@@ -51,6 +51,7 @@ from banyan.zone.servers.upkeep import Upkeep
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.streams import Streams, first_generation
 from banyan.zone.tree import Tree
+from banyan.zone.uplink_rows import code_key, read_uplinks, stands, used_key
 
 log = structlog.get_logger("banyan.zone")
 
@@ -141,7 +142,7 @@ class Zone:
             __version__,
         )
         self.health = HealthWatch(own, clock, self.roster, self.children)
-        self.doubts = Doubts(own, self.roster)
+        self.doubts = Doubts(own, self.roster, lambda: [up.side for up in self.ups.values()], self._forget)
         self.shapes = Shapes(own, store, clock, self.members)
         # A budget of its own: strangers at the API shall not hide strangers at the link.
         self.api_refusals = Refusals("API")
@@ -208,7 +209,7 @@ class Zone:
 
     async def load(self) -> None:
         """Reads what the store knows, makes drivers, and puts everything in its place. Nothing runs yet."""
-        for row, coded in await self.store.read(_uplinks):
+        for row, coded in await self.store.read(read_uplinks):
             self._add_uplink(row).side.again = coded and bool(row.certificate)
         self._place()
         await self.roster.load()
@@ -343,7 +344,7 @@ class Zone:
             return row
 
         await self.own.learn_time(floor)
-        return self._add_uplink(await self.store.write("child.code-stored", work))
+        return self._add_uplink(await self.own.again.write("child.code-stored", work, stands))
 
     async def _accept_again(self, up: Up, code: tokens.JoinCode, text: str) -> Up:
         id, packed = up.side.row.id, Secret("".join(text.split()).encode())
@@ -358,7 +359,9 @@ class Zone:
                 self.own.write(unit, self.own.event("code-stored", self.own.name, text_, reference=code.id))
             return True
 
-        up.side.again = await self.store.write("child.code-stored", work)
+        up.side.again = await self.own.again.write(
+            "child.code-stored", work, lambda unit, made: not made or unit.keys.get(code_key(id)) == packed
+        )
         return up
 
     async def accept_parent(self, addresses: tuple[str, ...], pin: bytes) -> Up:
@@ -385,7 +388,7 @@ class Zone:
             self.own.write(unit, self.own.event("parent-named", self.own.name, f"at {', '.join(addresses)}"))
             return row
 
-        return self._add_uplink(await self.store.write("child.parent-named", work))
+        return self._add_uplink(await self.own.again.write("child.parent-named", work, stands))
 
     def _check_no_parent(self, known: Up | None = None) -> None:
         home = self.home()
@@ -424,8 +427,11 @@ class Zone:
                 unit.keys.delete(used_key(id))
                 self.own.write(unit, event)
 
-            await self.store.write("child.left", work)
-            del self.ups[row.id]
+            await up.side.leave(work)
+            self._forget(row.id)
+
+    def _forget(self, uplink: int) -> None:
+        self.ups.pop(uplink, None)
         self._place()
         self.loops["publish"].signal()
 
@@ -485,11 +491,6 @@ async def open_zone(
     zone = Zone(own, settings, store, clock, ids, drivers, links)
     await zone.load()
     return zone
-
-
-def _uplinks(unit: Unit) -> list[tuple[Uplink, bool]]:
-    """Each uplink, and whether a join code for it waits to be used."""
-    return [(row, unit.keys.get(code_key(row.id)) is not None) for row in unit.uplinks.all()]
 
 
 async def _not_ready(request: Request, caller: Caller) -> bytes:

@@ -76,7 +76,7 @@ class Access:
             unit.codes.put(record)
             self._own.write(unit, event)
 
-        await self._store.write("code.created", work)
+        await self._own.again.write("code.created", work, lambda unit, _: unit.codes.get(record.id) is not None)
         return CodeCreated(record.id, code.encode().reveal().decode(), iso(record.expires))
 
     async def codes(self, marker: str, limit: int) -> PageView:
@@ -91,11 +91,16 @@ class Access:
             row = unit.codes.get(id)
             if row is None:
                 raise NotFound("no-code", f"there is no join code {id[:40]!r}; `banyan code list` shows all")
-            unit.codes.put(replace(row, revoked=True))
+            row = replace(row, revoked=True)
+            unit.codes.put(row)
             self._own.write(unit, self._own.event("code-revoked", id, "serves nobody any more", caller))
             return row
 
-        await self._store.write("code.revoked", work)
+        def revoked(unit: Unit, _: CodeRecord) -> bool:
+            row = unit.codes.get(id)
+            return row is not None and row.revoked
+
+        await self._own.again.write("code.revoked", work, revoked)
 
     # --- policy ---------------------------------------------------------------------------------
 
@@ -129,7 +134,7 @@ class Access:
             text = f"{rule.verdict} zones named {rule.name}"
             self._own.write(unit, self._own.event("rule-set", rule.id, text, caller, priority=str(rule.priority)))
 
-        await self._store.write("rule.set", work)
+        await self._own.again.write("rule.set", work, lambda unit, _: unit.rules.get(rule.id) == rule)
         return present.rule(rule)
 
     async def delete_rule(self, caller: Caller, id: str) -> None:
@@ -139,7 +144,7 @@ class Access:
             unit.rules.delete(id)
             self._own.write(unit, self._own.event("rule-deleted", id, "no longer asked", caller))
 
-        await self._store.write("rule.deleted", work)
+        await self._own.again.write("rule.deleted", work, lambda unit, _: unit.rules.get(id) is None)
 
     async def known_keys(self, marker: str, limit: int) -> PageView:
         """By fingerprint, which is the marker too."""
@@ -165,7 +170,7 @@ class Access:
             text = f"may join as {key.name}"
             self._own.write(unit, self._own.event("key-listed", key.fingerprint.hex()[:16], text, caller))
 
-        await self._store.write("key.listed", work)
+        await self._own.again.write("key.listed", work, lambda unit, _: unit.known_keys.get(key.fingerprint) == key)
         return present.known_key(key)
 
     async def delete_known_key(self, caller: Caller, text: str) -> None:
@@ -177,7 +182,7 @@ class Access:
             unit.known_keys.delete(fingerprint)
             self._own.write(unit, self._own.event("key-unlisted", fingerprint.hex()[:16], "may not join", caller))
 
-        await self._store.write("key.unlisted", work)
+        await self._own.again.write("key.unlisted", work, lambda unit, _: unit.known_keys.get(fingerprint) is None)
 
 
 def life(seconds: float) -> float:

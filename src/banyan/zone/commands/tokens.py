@@ -89,7 +89,9 @@ class ApiTokens:
             self._own.write(unit, self._own.event("token-created", id, f"for {subject}", caller, **facts))
             return record, token
 
-        record, token = await self._store.write("token.created", work)
+        record, token = await self._own.again.write(
+            "token.created", work, lambda unit, made: unit.tokens.get(id) == made[0]
+        )
         return TokenCreated(id, token.reveal().decode(), record.role, path, iso(record.expires))
 
     def _maker(self, unit: Unit, caller: Caller) -> TokenRecord | None:
@@ -149,13 +151,18 @@ class ApiTokens:
         await self._change(id, "token.revoked", work)
 
     async def _change(self, id: str, name: str, work: Callable[[Unit], TokenRecord]) -> TokenRecord:
+        def forget() -> None:
+            self._changes += 1
+            self._known = {digest: known for digest, known in self._known.items() if known.record.id != id}
+
         async def change() -> TokenRecord:
             try:
-                return await self._store.write(name, work)
+                # While the commit's fate is not known the next request reads what there is.
+                return await self._own.again.write(
+                    name, work, lambda unit, record: unit.tokens.get(id) == record, unsure=forget
+                )
             finally:
-                # Also when the commit's fate is not known: then the next request reads it.
-                self._changes += 1
-                self._known = {digest: known for digest, known in self._known.items() if known.record.id != id}
+                forget()
 
         return await firm(change())
 

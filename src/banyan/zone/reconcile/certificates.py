@@ -94,7 +94,5 @@ class Certificates:
             unit.authorities.put(rows.present)
             self._own.write(unit, event)
 
-        await self._store.write("authority.rotated", work)
-        old.row = rows.before
-        self._own.authorities.append(Authority(rows.present, seed))
+        await self._own.rotate("authority.rotated", work, rows.before, Authority(rows.present, seed))
         self._issue(now)

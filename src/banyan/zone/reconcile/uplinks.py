@@ -7,14 +7,16 @@ sends it, the epoch before its grant counts, the certificate before the join cod
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import msgspec
 import structlog
 
 from banyan import __version__
-from banyan.core.errors import BadInput, BanyanError, Conflict, Refused
+from banyan.core.errors import BadInput, BanyanError, Conflict, Refused, Unreachable
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode, check_name, code_text, parse_code
 from banyan.core.messages import (
@@ -38,7 +40,7 @@ from banyan.core.messages import (
     Welcome,
 )
 from banyan.core.ports import Clock, Credentials, Ids, Peer, Store
-from banyan.core.records import Unit
+from banyan.core.records import StoreUnknown, Unit
 from banyan.core.secret import Secret
 from banyan.core.text import shown
 from banyan.core.time import Mono, Wall
@@ -59,8 +61,11 @@ from banyan.zone.members import Members
 from banyan.zone.own import Adopted, Own, has_children
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.streams import Streams
+from banyan.zone.uplink_rows import code_key, stands, used_key
 
 log = structlog.get_logger("banyan.uplink")
+
+T = TypeVar("T")
 
 MARK = 16  # bytes
 # A session ends a little before the certificate that the parent showed in it: all children of one parent saw the same
@@ -99,6 +104,9 @@ class UplinkSide:
         self.leaving = False
         # A new code of our own parent was stored: we enrol again, with the same key, and keep what we have until then.
         self.again = False
+        # The store may know of this uplink what memory does not (reconcile/doubts.py).
+        self.in_doubt = False
+        self._changing = asyncio.Lock()
         self._own = own
         self._store = store
         self._clock = clock
@@ -133,6 +141,10 @@ class UplinkSide:
 
     async def welcomed(self, greet: Greet, welcome: Welcome, peer: Peer) -> Hello | Enrol:
         """Judges the parent before anything of ours leaves: key by pin, purpose, name, and time by its proof."""
+        if self.in_doubt:
+            await self._own.settle()
+            await self.settle()
+            raise _read_again()
         leaf = peer.certificate or b""
         self._shown = peer.local or self.row.certificate
         proof = verify_parent(
@@ -232,7 +244,8 @@ class UplinkSide:
             return adopted
 
         async def keep() -> None:
-            self._own.adopted(await self._store.write("child.certified", work))
+            adopted = await self._write("child.certified", work, lambda unit, _: stands(unit, row))
+            self._own.adopted(adopted)
             self._take(row)
             self.again = False
             self.state, self.reason = "cut", ""
@@ -255,7 +268,10 @@ class UplinkSide:
             unit.keys.delete(code_key(row.id))
             self._own.write(unit, event)
 
-        await firm(self._store.write("child.refused", work))
+        def gone(unit: Unit, _: None) -> bool:
+            return unit.keys.get(code_key(row.id)) is None
+
+        await firm(self._write("child.refused", work, gone))
         self.again = False
 
     # --- in a session ---------------------------------------------------------------------------
@@ -399,6 +415,10 @@ class UplinkSide:
         # Only the parent's own last word says that it heard; any other end may be the wire's.
         return self.state == "cut" and self.reason.startswith("left")
 
+    async def leave(self, work: Callable[[Unit], None]) -> None:
+        """Takes this uplink away by a unit of the caller's; after its last word."""
+        await firm(self._write("child.left", work, lambda unit, _: unit.uplinks.get(self.row.id) is None))
+
     async def ended(self, reason: str) -> None:
         if self.state != "joining":
             self.state = "cut"
@@ -419,26 +439,54 @@ class UplinkSide:
             return
 
         async def keep() -> None:
-            await self._store.write(name, lambda unit: unit.uplinks.put(row))
+            await self._write(name, lambda unit: unit.uplinks.put(row), lambda unit, _: stands(unit, row))
             self._take(row)
 
         await firm(keep())
+
+    async def _write(self, name: str, work: Callable[[Unit], T], stands: Callable[[Unit, T], bool]) -> T:
+        """As Again.write. Raises Unreachable("read-again") while this uplink is in doubt: what is to be stored was made
+        of what memory says."""
+        async with self._changing:
+            if self.in_doubt:
+                raise _read_again()
+            try:
+                return await self._own.again.write(name, work, stands)
+            except StoreUnknown:
+                self.in_doubt = self._own.in_doubt = True
+                self._own.doubted()
+                raise
+
+    async def settle(self) -> bool:
+        """Reads the row again if it is in doubt; whether there is one. Raises StoreUnknown if that is not known."""
+        id = self.row.id
+        async with self._changing:
+            if not self.in_doubt:
+                return True
+            row, coded = await self._own.again.ask(
+                "a change of an uplink", lambda unit: (unit.uplinks.get(id), unit.keys.get(code_key(id)) is not None)
+            )
+            self.in_doubt = False
+            self.again = row is not None and coded and bool(row.certificate)
+            if row is not None and row != self.row:
+                if row.certificate and not self.row.certificate:
+                    self.state = "cut"
+                self._take(row)
+            return row is not None
 
     def _take(self, row: Uplink) -> None:
         self.row = row
         self._changed(row)
 
 
+def _read_again() -> Unreachable:
+    return Unreachable(
+        "read-again",
+        "the store did not say what became of a change of this uplink; it was read again, and the parent is met anew",
+        transient=True,
+    )
+
+
 def _share(certificate: bytes) -> float:
     """In [0, 1), drawn once per certificate, from its own bytes: no herd, and no early retry storm either."""
     return int.from_bytes(certificate[-2:], "big") / 65_536
-
-
-def used_key(uplink: int) -> str:
-    """The name under which the id of the code that let us in is kept, so that it may be given again at each start."""
-    return f"uplink.{uplink}.used"
-
-
-def code_key(uplink: int) -> str:
-    """The name under which a join code is sealed in the store until it was used."""
-    return f"uplink.{uplink}.code"

@@ -60,8 +60,9 @@ class Image:
     """`owner`: a project's id, "" for nobody's. `checksum`: MD5 in hex; `hash_value` by `hash_algo`, in hex.
 
     `data`: the file that holds its data, "" while there is none; `attempt`: who is writing it now, "" for nobody.
-    Of an image that a server's disk will fill: `server`, `purpose` ("snapshot", "backup", "shelved") and the `request`
-    that asked for it; `filled` is set once it is. `import_failed`: what the last import of it failed at.
+    Of an image that a server's disk will fill: `server`, the `request` that asked for it, and `purpose`: "snapshot",
+    "shelved", or "backup", which is "backup/N" until it is filled and N backups stay. `filled` is set once it is.
+    `import_failed`: what the last import of it failed at.
     """
 
     id: str

@@ -29,6 +29,9 @@ class ImageRecords(Rows[Image], Protocol):
     def of_server(self, server: str, purpose: str, after: str, limit: int) -> Sequence[Image]:
         """Those that a server's disk filled or will fill, by id. They may be in any project."""
 
+    def kept(self, purpose: str, after: str, limit: int) -> Sequence[Image]:
+        """Those of any server that are kept for that purpose, by id."""
+
     def files(self, names: Sequence[str]) -> frozenset[str]:
         """Those of `names` (at most 5,000) that are some image's data."""
 

@@ -138,6 +138,9 @@ class SqlImages(SqlRecords[Image]):
     def of_server(self, server: str, purpose: str, after: str, limit: int) -> Sequence[Image]:
         return self._some(and_(_I.server != "", _I.server == server, _I.purpose == purpose), after, limit)
 
+    def kept(self, purpose: str, after: str, limit: int) -> Sequence[Image]:
+        return self._some(and_(_I.server != "", _I.purpose == purpose), after, limit)
+
     def _some(self, condition: ColumnElement[bool], after: str, limit: int) -> Sequence[Image]:
         statement = _IMAGES.select().where(condition, _I.id > after).order_by(_I.id).limit(page_limit(limit))
         return _IMAGES.records(self._connection.execute(statement))

@@ -245,6 +245,25 @@ def test_an_interface_that_the_server_refuses_is_taken_back() -> None:
     run(play)
 
 
+def test_an_interface_of_which_nobody_knows_whether_the_server_has_it_stays() -> None:
+    async def play(cloud: Cloud) -> None:
+        network, subnet = await cloud.net()
+        id = (await cloud.server(networks="none"))["server"]["id"]
+        real = cloud.servers.act
+
+        async def lost(*arguments: Any, **more: Any) -> Any:
+            await real(*arguments, **more)
+            raise Unreachable("server-undecided", "no answer", transient=True)
+
+        cloud.servers.act = lost  # type: ignore[method-assign]
+        body = {"interfaceAttachment": {"net_id": network}}
+        answer = await cloud.ask("POST", f"/servers/{id}/os-interface", body, headers={NOVA: "2.96"}, service="compute")
+        assert answer.status_code == 503
+        assert len(await ports_of(cloud, id)) == 1 == await cloud.used(subnet), "its address would be another's"
+
+    run(play)
+
+
 def test_security_groups_of_a_server_are_those_of_its_ports() -> None:
     async def play(cloud: Cloud) -> None:
         network, _ = await cloud.net()

@@ -352,6 +352,7 @@ class FakeImages:
         }
         self.reserved: list[tuple[str, str, str, dict[str, str]]] = []
         self.rotated: list[tuple[str, str, int]] = []
+        self.unshelving: list[str] = []
 
     async def find(self, who: Principal, id: str) -> BootImage:
         if id not in self.known:
@@ -359,8 +360,16 @@ class FakeImages:
         return self.known[id]
 
     async def reserve(
-        self, who: Principal, name: str, server: Server, properties: Mapping[str, str], kind: str
+        self,
+        who: Principal,
+        name: str,
+        server: Server,
+        properties: Mapping[str, str],
+        kind: str,
+        keep: int | None = None,
     ) -> ImageSource:
+        if keep is not None:
+            self.rotated.append((server.id, properties["backup_type"], keep))
         id = f"c0000000-0000-4000-8000-{len(self.reserved):012d}"
         self.reserved.append((id, name, kind, dict(properties)))
         return ImageSource(id, name)
@@ -376,14 +385,11 @@ class FakeImages:
         await self.find(who, id)
         del self.known[id]
 
-    async def unshelved(self, who: Principal, server: str) -> None:
-        self.reserved = [one for one in self.reserved if one[2] != "shelved"]
+    def unshelved(self, server: str) -> None:
+        self.unshelving.append(server)
 
     async def abandon(self, who: Principal, image: ImageSource) -> None:
         self.reserved = [one for one in self.reserved if one[0] != image.id]
-
-    async def rotate(self, who: Principal, server: str, backup_type: str, keep: int) -> None:
-        self.rotated.append((server, backup_type, keep))
 
 
 class FakeNetworks:

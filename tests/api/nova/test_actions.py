@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from banyan.core.errors import Unreachable
 from banyan.core.quota import DEFAULTS, Quota
 from banyan.core.server import Action, Task, VmState
 from tests.api.nova.cloud import Cloud, run
@@ -213,7 +214,35 @@ def test_images_of_servers_are_reserved_and_given_up_if_the_server_refuses() -> 
         await act(c, id, "shelve")
         assert c.images.reserved[-1][1:3] == ("web-shelved", "shelved")
         await act(c, id, "unshelve")
-        assert all(kind != "shelved" for _, _, kind, _ in c.images.reserved)
+        assert c.images.unshelving == [id] and c.images.reserved[-1][2] == "shelved", "it is not done yet"
+
+    run(play)
+
+
+@pytest.mark.parametrize(
+    ("action", "value"),
+    [
+        (Action.SHELVE, {"shelve": None}),
+        (Action.SNAPSHOT, {"createImage": {"name": "i"}}),
+        (Action.SNAPSHOT, {"createBackup": {"name": "i", "backup_type": "daily", "rotation": 1}}),
+    ],
+)
+@pytest.mark.parametrize(("code", "kept"), [("server-undecided", True), ("member-unreachable", False)])
+def test_an_image_of_which_nobody_knows_whether_it_will_be_filled_stays(
+    action: Action, value: dict[str, Any], code: str, kept: bool
+) -> None:
+    async def play(c: Cloud) -> None:
+        id = await c.server()
+        real = c.servers.act
+
+        async def lost(who: Any, id: str, what: Action, arguments: Any = None) -> Any:
+            if what is action and kept:
+                await real(who, id, what, arguments)
+            raise Unreachable(code, "no answer", transient=True)
+
+        c.servers.act = lost  # type: ignore[method-assign]
+        assert (await c.ask("POST", f"/servers/{id}/action", value)).status_code == 503
+        assert bool(c.images.reserved) is kept
 
     run(play)
 

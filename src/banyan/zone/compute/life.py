@@ -1,7 +1,8 @@
 """What is done to servers that exist, as far as more than the server itself takes part: quota, images, interfaces.
 
 The server's own state decides at its leaf whether an action may be (core/server_states.py). What is reserved here
-before is given back if it may not.
+before is given back if it may not; where nobody knows whether the leaf did it, it stays, and is looked after by those
+who keep it: images ask the server what became of it, ports are what the server has, the quota is counted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from msgspec import structs
 
 from banyan.core.compute import Migration, MigrationKind, MigrationState
 from banyan.core.errors import BadInput, BanyanError, Broken, Conflict, NotFound, Unreachable
-from banyan.core.order import FlavorSnapshot, NetworkWish
+from banyan.core.order import FlavorSnapshot, ImageSource, NetworkWish
 from banyan.core.permissions import Target, require
 from banyan.core.principal import Principal
 from banyan.core.quota import Use
@@ -28,6 +29,7 @@ from banyan.zone.compute.key_pairs import KeyPairs
 from banyan.zone.compute.ordering import Ordering, check_metadata, fitting, named, use_of
 from banyan.zone.compute.quotas import Quotas
 from banyan.zone.compute.sources import BootImage, Images, Networks
+from banyan.zone.servers.below import not_done
 from banyan.zone.servers.surface import Servers
 
 # Migrations that were settled so long ago are forgotten, seconds; each new one takes along some of them.
@@ -59,12 +61,12 @@ class Life:
         self._networks = networks
 
     async def delete(self, who: Principal, id: str) -> None:
-        """Accepted when this returns. Its interfaces go with it."""
+        """Accepted when this returns. Its interfaces go with it, and the image of its disk if it was shelved."""
         server = await self._servers.act(who, id, Action.DELETE)
         self._ceilings.deleted(server.project)
         await self._networks.release(who, id)
         if server.state in (VmState.SHELVED, VmState.OFFLOADED):
-            await self._images.unshelved(who, id)
+            self._images.unshelved(id)
 
     async def resize(self, who: Principal, id: str, flavor_id: str, disk_config: str) -> None:
         """Raises BadInput("bad-flavor"), ("same-flavor"), Refused("quota-exceeded"), and what Servers.act raises."""
@@ -133,42 +135,46 @@ class Life:
         await self._servers.act(who, id, Action.RESCUE, Arguments(image=None if image is None else image.source))
 
     async def snapshot(
-        self, who: Principal, id: str, name: str, properties: Mapping[str, str], kind: str = "snapshot"
+        self,
+        who: Principal,
+        id: str,
+        name: str,
+        properties: Mapping[str, str],
+        kind: str = "snapshot",
+        keep: int | None = None,
     ) -> str:
         """The id of the image that will be filled."""
         server = await self._servers.show(who, id)
         require(who, "compute:server_snapshot", Target(project=server.project))
         check_metadata(properties, await self._quotas.mine(who))
-        image = await self._images.reserve(who, name, server, properties, kind)
-        try:
-            await self._servers.act(who, id, Action.SNAPSHOT, Arguments(image=image))
-        except BanyanError:
-            await self._images.abandon(who, image)
-            raise
+        image = await self._images.reserve(who, name, server, properties, kind, keep)
+        await self._kept_as(who, id, Action.SNAPSHOT, image)
         return image.id
+
+    async def _kept_as(self, who: Principal, id: str, action: Action, image: ImageSource) -> None:
+        try:
+            await self._servers.act(who, id, action, Arguments(image=image))
+        except BanyanError as error:
+            if not_done(error):
+                await self._images.abandon(who, image)
+            raise
 
     async def backup(
         self, who: Principal, id: str, name: str, kind: str, keep: int, properties: Mapping[str, str]
     ) -> str:
-        """A snapshot of a kind ("daily") of which the `keep` newest stay. "" if none is to stay."""
-        image = await self.snapshot(who, id, name, {**properties, "backup_type": kind}, "backup")
-        await self._images.rotate(who, id, kind, keep)
-        return image
+        """A snapshot of a kind ("daily") of which the `keep` newest stay, from when it is filled."""
+        return await self.snapshot(who, id, name, {**properties, "backup_type": kind}, "backup", keep)
 
     async def shelve(self, who: Principal, id: str) -> None:
-        """Its disk is kept as an image of its name and "-shelved" until it has a place again."""
+        """Its disk is kept as an image of its name and "-shelved" until it runs again."""
         server = await self._servers.show(who, id)
         require(who, "compute:server_shelve", Target(project=server.project))
         image = await self._images.reserve(who, f"{server.name}-shelved", server, {}, "shelved")
-        try:
-            await self._servers.act(who, id, Action.SHELVE, Arguments(image=image))
-        except BanyanError:
-            await self._images.abandon(who, image)
-            raise
+        await self._kept_as(who, id, Action.SHELVE, image)
 
     async def unshelve(self, who: Principal, id: str, availability_zone: str) -> None:
         await self._servers.act(who, id, Action.UNSHELVE, Arguments(availability_zone=availability_zone))
-        await self._images.unshelved(who, id)
+        self._images.unshelved(id)
 
     # --- interfaces -----------------------------------------------------------------------------
 
@@ -178,8 +184,9 @@ class Life:
         nic = await self._networks.attach(who, server, wish)
         try:
             await self._servers.act(who, id, Action.ATTACH, Arguments(nic=nic))
-        except BanyanError:
-            await self._networks.detach(who, structs.replace(server, nics=(*server.nics, nic)), nic.port)
+        except BanyanError as error:
+            if not_done(error):
+                await self._networks.detach(who, structs.replace(server, nics=(*server.nics, nic)), nic.port)
             raise
         await self.reconnected(who, id)
         return nic

@@ -63,26 +63,32 @@ class Images(Protocol):
         """Raises NotFound("no-image"), Refused("forbidden") for one that is protected, or not the caller's own."""
 
     async def reserve(
-        self, who: Principal, name: str, server: Server, properties: Mapping[str, str], kind: str
+        self,
+        who: Principal,
+        name: str,
+        server: Server,
+        properties: Mapping[str, str],
+        kind: str,
+        keep: int | None = None,
     ) -> ImageSource:
         """Makes a private image of the caller's project, "queued", that a snapshot of `server` will fill; where its
         data shall go is in the result. `kind`: "snapshot", "backup" or "shelved". The properties `image_type`,
         `instance_uuid`, `base_image_ref`, `owner_id`, `user_id` and those of the server's own image (less the ones an
         operator bars) are set here, below `properties`; min_disk is the server's flavor's, min_ram its image's.
 
-        Once the server's SNAPSHOT action is done the image becomes "active" (the implementer watches for the data, or
-        for the server's task to end); if that fails it is deleted or "killed". Raises Refused("quota-exceeded").
+        Once the server's action is done the image becomes "active" (the implementer watches for the data, or for the
+        server's task to end); if that fails it is deleted or "killed". `keep` of a backup: once it is active so many of
+        the project's newest backups of that server and type (property `backup_type`) stay, itself included; the older
+        ones go then, and not before. Raises Refused("quota-exceeded").
         """
 
     async def abandon(self, who: Principal, image: ImageSource) -> None:
-        """The snapshot was refused after all: the reserved image goes. Safe to repeat."""
+        """The snapshot was certainly refused: the reserved image goes. Safe to repeat."""
 
-    async def unshelved(self, who: Principal, server: str) -> None:
-        """A shelved server gets a place again: the image that kept its disk (kind "shelved", reserved for this server)
-        goes once the server runs, or at once if nothing is pulled from it. Safe to repeat."""
-
-    async def rotate(self, who: Principal, server: str, backup_type: str, keep: int) -> None:
-        """Deletes the oldest backups of a server of that type (property `backup_type`) beyond `keep`."""
+    def unshelved(self, server: str) -> None:
+        """A shelved server is given a place again, or deleted: the image that kept its disk (kind "shelved", reserved
+        for this server) goes once the server runs, or is gone. No promise hangs on this word, which a crash may lose:
+        the implementer finds such images by itself, only later."""
 
 
 @dataclass(frozen=True, slots=True)

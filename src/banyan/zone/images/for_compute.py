@@ -1,7 +1,9 @@
 """What compute asks of images (zone/compute/sources.py): to boot from one, and to keep a server's disk as one.
 
-An image that a server will fill is queued until the server's action is done: `settle` looks after all of them, again
-and again, so it needs no word from the server and goes on after a restart.
+An image that a server will fill is queued until the server's action is done, and the one that keeps a shelved server's
+disk stays until that server runs again or is gone: `settle` and `walk` look after all of them, again and again, so it
+needs no word from the server and goes on after a restart. Who can not be asked, or is found nowhere only once, is not
+gone: such an image may be the only copy of a disk.
 """
 
 from __future__ import annotations
@@ -17,16 +19,14 @@ import structlog
 from banyan.core.errors import BanyanError, NotFound, Refused
 from banyan.core.identity import SYSTEM
 from banyan.core.image import HASH, Image, ImageQuery, ImageSort, ImageStatus, Visibility
-from banyan.core.image_rows import ImageRows
 from banyan.core.image_states import IMAGE, ImageEvent
 from banyan.core.order import ImageSource
 from banyan.core.permissions import Target, require
 from banyan.core.principal import Principal
 from banyan.core.records import Unit
-from banyan.core.server import Server, Task, VmState
-from banyan.core.time import Wall
+from banyan.core.server import Action, ActionRecord, Server, Task, VmState
+from banyan.core.time import Mono, Wall
 from banyan.zone.compute.sources import BootImage, ImageDetail
-from banyan.zone.images import access
 from banyan.zone.images.catalogue import Catalogue
 from banyan.zone.images.changing import FIELDS, READ_ONLY, RESERVED, RESERVED_PREFIX
 from banyan.zone.images.desk import MAX_LIST, Desk
@@ -45,8 +45,17 @@ NOT_INHERITED: Final = frozenset({
 _KEEPING: Final = frozenset({Task.SNAPSHOTTING, Task.SHELVING})
 # After so long without a word of the server's that it was asked, an image is taken to have been left by a crash.
 FORGOTTEN: Final = 120.0
+# Seconds between the first and the second time that a server was found nowhere.
+GRACE: Final = 600.0
+# Of one look: kept images of the walk. Remembered: servers whose images are looked at soon, or that were found nowhere.
+WALKED, MAX_SOON, MAX_MISSING = 50, 10_000, 10_000
 # Rows read at a time.
 _PAGE: Final = 100
+_SHELVED: Final = "shelved"
+# The purpose of a backup; until it is filled with "/" and how many are to stay then.
+_BACKUP: Final = "backup"
+# What a shelved server has under way while it is not known yet whether its image is of use.
+_LEAVING: Final = frozenset({Task.UNSHELVING, Task.DELETING})
 _MD5, _SHA512 = hashlib.md5(usedforsecurity=False).hexdigest(), hashlib.sha512().hexdigest()
 
 
@@ -59,6 +68,11 @@ class ForCompute:
         self._servers = servers
         # Set when there may be an image that waits for a server.
         self.reserved = asyncio.Event()
+        # Servers of whom it was said that they are given a place again, or deleted.
+        self._soon: dict[str, None] = {}
+        # Server → when it was found nowhere first.
+        self._missing: dict[str, Mono] = {}
+        self._walked = ""
 
     # gap: zones below do not pull images' data from those above yet; an order says where it is, and its SHA-512
     async def find(self, who: Principal, id: str) -> BootImage:
@@ -99,13 +113,19 @@ class ForCompute:
             raise _no_image(id) from error
 
     async def reserve(
-        self, who: Principal, name: str, server: Server, properties: Mapping[str, str], kind: str
+        self,
+        who: Principal,
+        name: str,
+        server: Server,
+        properties: Mapping[str, str],
+        kind: str,
+        keep: int | None = None,
     ) -> ImageSource:
         now = self._desk.now()
         base, flavor = server.spec.image, server.spec.flavor
         inherited = {} if base is None else {k: v for k, v in base.properties.items() if k not in NOT_INHERITED}
         told = {
-            "image_type": "backup" if kind == "backup" else "snapshot",
+            "image_type": _BACKUP if kind == _BACKUP else "snapshot",
             "instance_uuid": server.id,
             "base_image_ref": "" if base is None else base.id,
             "owner_id": server.project,
@@ -123,7 +143,7 @@ class ForCompute:
             created_at=now,
             updated_at=now,
             server=server.id,
-            purpose=kind,
+            purpose=kind if keep is None else f"{kind}/{keep}",
             request=who.request,
         )
         require(who, "image:add_image", Target(project=image.owner))
@@ -147,25 +167,10 @@ class ForCompute:
     async def abandon(self, who: Principal, image: ImageSource) -> None:
         await self._drop(image.id)
 
-    async def unshelved(self, who: Principal, server: str) -> None:
-        def work(rows: ImageRows) -> Sequence[Image]:
-            return rows.images.of_server(server, "shelved", "", MAX_LIST)
-
-        for image in await self._desk.read(work):
-            await self._delete(image, "its server has a place again")
-
-    async def rotate(self, who: Principal, server: str, backup_type: str, keep: int) -> None:
-        def work(rows: ImageRows) -> Sequence[Image]:
-            found: list[Image] = []
-            after = ""
-            while page := rows.images.of_server(server, "backup", after, MAX_LIST):
-                found += [one for one in page if one.properties.get("backup_type") == backup_type]
-                after = page[-1].id
-            return sorted(found, key=lambda one: (one.created_at, one.id), reverse=True)
-
-        for image in (await self._desk.read(work))[keep:]:
-            if image.owner == who.project or access.is_admin(who):
-                await self._delete(image, "newer backups of its server took its place")
+    def unshelved(self, server: str) -> None:
+        if len(self._soon) < MAX_SOON:
+            self._soon[server] = None
+        self.reserved.set()
 
     # --- images that servers fill ---------------------------------------------------------------
 
@@ -179,8 +184,60 @@ class ForCompute:
             for image in page:
                 waiting += await self._settle(image)
             if len(page) < _PAGE:
-                return waiting
+                break
             after = page[-1].id
+        for id in list(self._soon):
+            if await self._of_shelved(id):
+                waiting += 1
+            else:
+                self._soon.pop(id, None)
+        return waiting
+
+    async def walk(self) -> None:
+        """Looks at the next few images that keep disks of shelved servers, whatever was said of them."""
+        after = self._walked
+        page = await self._desk.read(lambda rows: rows.images.kept(_SHELVED, after, WALKED))
+        self._walked = page[-1].id if len(page) == WALKED else ""
+        for image in page:
+            await self._kept(image)
+
+    async def _of_shelved(self, server: str) -> bool:
+        """True if one of its images can not be judged yet."""
+        page = await self._desk.read(lambda rows: rows.images.of_server(server, _SHELVED, "", _PAGE))
+        return any([await self._kept(image) for image in page])
+
+    async def _kept(self, image: Image) -> bool:
+        """Deletes it once its server runs from it, or is gone. True if that is not known yet."""
+        if not image.filled:
+            return False
+        try:
+            server = await self._servers.show(SYSTEM, image.server)
+            records = await self._servers.actions(SYSTEM, image.server)
+        except NotFound:
+            if not self._gone(image.server):
+                return False
+            await self._delete(image, "its server is gone")
+            return False
+        except BanyanError:
+            return True
+        self._missing.pop(image.server, None)
+        if server.state is VmState.DELETED:
+            await self._delete(image, "its server was deleted")
+        elif any(one.action is Action.UNSHELVE and _succeeded(one) for one in _since(records, image.request)):
+            await self._delete(image, "its server runs again")
+        else:
+            return server.task in _LEAVING
+        return False
+
+    def _gone(self, server: str) -> bool:
+        """It was found nowhere now and GRACE ago: after a restart ways to servers may be unknown for a while."""
+        now = self._desk.clock.now()
+        if len(self._missing) >= MAX_MISSING and server not in self._missing:
+            self._missing.pop(next(iter(self._missing)))
+        if now - self._missing.setdefault(server, now) < GRACE:
+            return False
+        del self._missing[server]
+        return True
 
     async def _settle(self, image: Image) -> bool:
         """True if it still waits."""
@@ -190,11 +247,11 @@ class ForCompute:
                 return True
             records = await self._servers.actions(SYSTEM, image.server)
         except NotFound:
-            await self._drop(image.id)
-            return False
+            return not self._gone(image.server) or await self._dropped(image.id)
         except BanyanError:
             # Its zone can not be asked now.
             return True
+        self._missing.pop(image.server, None)
         record = next((one for one in records if one.request == image.request), None)
         if record is None:
             if self._desk.now() - image.created_at < FORGOTTEN:
@@ -214,27 +271,45 @@ class ForCompute:
         return False
 
     async def _fill(self, id: str) -> None:
-        """A simulated guest's disk has no content: the image is empty, and knows it."""
+        """A simulated guest's disk has no content: the image is empty, and knows it. What a backup takes the place of
+        goes with the same commit: one that fails costs none of those before it."""
 
-        def work(unit: Unit) -> None:
+        def work(unit: Unit) -> Sequence[Image]:
             image = unit.images.images.get(id)
             if image is None or not image.awaits_server or image.status is not ImageStatus.QUEUED:
-                return
-            unit.images.images.put(
-                replace(
-                    image,
-                    status=IMAGE.after(image.status, ImageEvent.FILL),
-                    filled=True,
-                    size=0,
-                    checksum=_MD5,
-                    hash_algo=HASH,
-                    hash_value=_SHA512,
-                    updated_at=self._desk.now(),
-                )
+                return ()
+            purpose, _, keep = image.purpose.partition("/")
+            filled = replace(
+                image,
+                status=IMAGE.after(image.status, ImageEvent.FILL),
+                filled=True,
+                purpose=purpose,
+                size=0,
+                checksum=_MD5,
+                hash_algo=HASH,
+                hash_value=_SHA512,
+                updated_at=self._desk.now(),
             )
-            self._desk.note(unit, None, "image-filled", id, f"{image.purpose} of server {image.server}")
+            unit.images.images.put(filled)
+            self._desk.note(unit, None, "image-filled", id, f"{purpose} of server {image.server}")
+            return self._rotated(unit, filled, int(keep)) if keep else ()
 
-        await self._desk.change("image.filled", work)
+        for image in await self._desk.change("image.filled", work):
+            if image.data:
+                await self._desk.files.delete(image.data)
+
+    def _rotated(self, unit: Unit, newest: Image, keep: int) -> Sequence[Image]:
+        """The project's backups beyond `keep` of the same server and type, that are deleted by this."""
+        found: list[Image] = []
+        after = ""
+        while page := unit.images.images.of_server(newest.server, _BACKUP, after, MAX_LIST):
+            found += [one for one in page if _series(one) == _series(newest)]
+            after = page[-1].id
+        found.sort(key=lambda one: (one.created_at, one.id), reverse=True)
+        for image in found[keep:]:
+            self._desk.remove(unit, image, self._desk.now())
+            self._desk.note(unit, None, "image-deleted", image.id, "newer backups of its server took its place")
+        return found[keep:]
 
     async def _drop(self, id: str) -> None:
         """It will not be filled: it goes, unless it was."""
@@ -268,6 +343,21 @@ def _properties(wanted: Mapping[str, str]) -> Mapping[str, str]:
     """Without what an image says by other means; people may put any word into a server's metadata."""
     barred = FIELDS | READ_ONLY | RESERVED
     return {k: v for k, v in wanted.items() if k not in barred and not k.startswith(RESERVED_PREFIX)}
+
+
+def _series(image: Image) -> tuple[str, str | None]:
+    """Backups of one server that take each other's places."""
+    return image.owner, image.properties.get("backup_type")
+
+
+def _succeeded(record: ActionRecord) -> bool:
+    return not record.message and any(event.result == "success" for event in record.events)
+
+
+def _since(records: Sequence[ActionRecord], request: str) -> Sequence[ActionRecord]:
+    """Those after the one of that request, of `records` with the newest first; all if it is not among them."""
+    at = next((n for n, one in enumerate(records) if one.request == request), len(records))
+    return records[:at]
 
 
 def _no_image(id: str) -> NotFound:

@@ -24,8 +24,10 @@ from banyan.zone.servers.surface import Servers
 
 log = structlog.get_logger("banyan.images")
 
-# Seconds between looks at the servers that images wait for, and between sweeps of files.
+# Seconds between looks at the servers that images wait for, at a few of those whose disks are kept, and between sweeps
+# of files.
 LOOK: Final = 1.0
+WALK: Final = 60.0
 SWEEP: Final = 3_600.0
 
 
@@ -51,10 +53,14 @@ class ImageService:
     async def run(self) -> None:
         """For ever: looks after images that servers fill, and sweeps files."""
         clock = self.desk.clock
-        swept, waiting = clock.now(), 1
+        swept = walked = clock.now()
+        waiting = 1
         while True:
             try:
                 waiting = await self.for_compute.settle()
+                if clock.now() - walked >= WALK:
+                    walked = clock.now()
+                    await self.for_compute.walk()
                 if clock.now() - swept >= SWEEP:
                     swept = clock.now()
                     await self.data.recover()
@@ -62,7 +68,7 @@ class ImageService:
             except BanyanError as error:
                 waiting = 1
                 log.warning("images not looked after", code=error.code, detail=error.detail or error.text)
-            await self._pause(Mono(clock.now() + LOOK if waiting else swept + SWEEP), bool(waiting))
+            await self._pause(Mono(clock.now() + LOOK if waiting else walked + WALK), bool(waiting))
 
     async def _pause(self, until: Mono, waiting: bool) -> None:
         """Until then; where nothing waits, at most until something does."""

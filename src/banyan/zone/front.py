@@ -102,7 +102,7 @@ class Front(ServersFront):
 
     async def refused(self, caller: Caller | None, address: str, what: str, error: str) -> None:
         zone = self._zone
-        if not zone.api_refusals.may_write(zone.clock.now()):
+        if not zone.api_refusals.may_write(zone.clock.now(), address):
             return
         who = caller or Caller("stranger", Role.VIEWER, zone.own.code, address=address)
         event = zone.own.event("request-refused", what[:200], error[:500], who, "refused")

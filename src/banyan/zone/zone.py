@@ -152,6 +152,7 @@ class Zone:
         self.roster.routes.changed = self.loops[self.roster.owners.name].signal
         self.roster.doubted = own.doubted = self.loops["doubts"].signal
         self.order_shares.signal = self.loops["shares"].signal
+        self.roster.owners.may_write = lambda: self.admission.refusals.may_write(clock.now(), "contested racks")
         self.admission.refusals.full = self.api_refusals.full = self.loops["refusals"].signal
         own.retimed = self._retimed
         self._tasks: asyncio.TaskGroup | None = None

@@ -184,7 +184,7 @@ class Admission:
 
     async def note_refusal(self, kind: str, name: str, peer: Peer, error: BanyanError) -> None:
         """A stranger leaves a counter, and at most a few journal lines a minute."""
-        if not self.refusals.may_write(self._clock.now()):
+        if not self.refusals.may_write(self._clock.now(), peer.address):
             return
         shown = name[:63] if name.isprintable() else "(unprintable)"
         caller = Caller("stranger", Role.VIEWER, self._own.code, address=peer.address)
@@ -200,7 +200,7 @@ class Admission:
                 "lineage-refused", one.row.name[:63], one.error.text, caller, "refused", code=one.error.code
             )
             for one in refused
-            if self.refusals.may_write(now)
+            if self.refusals.may_write(now, caller.subject)
         ]
         if events:
             await self._store.write("parent.lineage-refused", lambda unit: self._own.write_all(unit, events))

@@ -78,7 +78,7 @@ class Restores:
 
     async def _note_unproved(self, child: Child, epoch: int, peer: Peer) -> None:
         """A line within the budget for strangers: a child that lies in each hello must not fill the journal."""
-        if not self._refusals.may_write(self._clock.now()):
+        if not self._refusals.may_write(self._clock.now(), f"zone:{child.name}"):
             return
         text = (
             f"{child.name} says it has seen epoch {epoch} where {child.epoch} is held, and shows no signature of this "

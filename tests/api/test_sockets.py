@@ -127,10 +127,37 @@ def test_a_client_that_does_not_read_is_cut() -> None:
     assert asyncio.run(stall()) < 5
 
 
+async def connected(place: Place, n: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """From the address 127.0.0.n."""
+    return await asyncio.open_connection(place.host, place.port, local_addr=(f"127.0.0.{n}", 0))
+
+
+def test_one_source_has_half_of_the_connections_at_most() -> None:
+    async def crowd() -> None:
+        async with public(make(FakeSurface(), replace(FAST, connections=6, head_wait=5.0))) as place:
+            kept = [await connected(place, 2) for _ in range(5)]
+            cut = await asyncio.gather(*(reader.read() for reader, _ in kept[3:]), return_exceptions=True)
+            assert all(one in (b"", b"reset") or isinstance(one, ConnectionError) for one in cut)
+            for n in (1, 3):
+                reader, writer = await connected(place, n)
+                writer.write(HEAD + b"Connection: close\r\n\r\n")
+                assert (await reader.read()).startswith(b"HTTP/1.1 200")
+                writer.close()
+            kept[0][1].close()
+            await until(lambda: len(place.server.server_state.connections) == 2)
+            reader, writer = await connected(place, 2)
+            writer.write(HEAD + b"Connection: close\r\n\r\n")
+            assert (await reader.read()).startswith(b"HTTP/1.1 200")
+            for _, one in [*kept, (reader, writer)]:
+                one.close()
+
+    asyncio.run(crowd())
+
+
 def test_more_connections_than_the_bound_are_cut() -> None:
     async def crowd() -> tuple[bytes, bytes]:
         async with public(make(FakeSurface(), replace(FAST, connections=2, head_wait=5.0))) as place:
-            kept = [await asyncio.open_connection(place.host, place.port) for _ in range(2)]
+            kept = [await connected(place, n) for n in (1, 2)]
             over = await exchange(place, HEAD + b"\r\n")
             kept[0][1].write(HEAD + b"Connection: close\r\n\r\n")
             answer = await kept[0][0].read()

@@ -1,9 +1,9 @@
 """The ASGI application: one request from its first byte to its last.
 
 Order: request id, a place among the bounded number in work, head within bounds, row of the table, credential, least
-role, query, body, handler. Nothing is read of a body before its sender may send one. What fails is answered by
-faults.py; what is not a BanyanError is logged under the request id and shows nothing of itself. Tokens are never
-logged, and never leave this file.
+role, query, body, handler. Nothing is read of a body before its sender may send one, and no place is kept while it is
+on its way. What fails is answered by faults.py; what is not a BanyanError is logged under the request id and shows
+nothing of itself. Tokens are never logged, and never leave this file.
 """
 
 from __future__ import annotations
@@ -19,9 +19,19 @@ from starlette.types import Message, Receive, Scope, Send
 
 from banyan.api import faults
 from banyan.api.context import Context, Limits
-from banyan.api.door import Door
+from banyan.api.door import Door, Seat
 from banyan.api.faults import REQUEST_ID
-from banyan.api.intake import GIVEN_ID, Disconnected, check_head, check_path, nothing, raw_query, receive_body, unread
+from banyan.api.intake import (
+    GIVEN_ID,
+    Disconnected,
+    body_size,
+    check_head,
+    check_path,
+    nothing,
+    raw_query,
+    receive_body,
+    unread,
+)
 from banyan.api.measure import Meter
 from banyan.api.openstack.call import Gate, Surfaces
 from banyan.api.openstack.serve import Cloud, Face
@@ -113,7 +123,7 @@ class Api:
         try:
             await answer(scope, receive, _without_body(send) if scope["method"] == "HEAD" else send)
         finally:
-            work.leave()
+            work.seat.leave()
             self.meter.count(work.row_name, status, self.clock.now() - began)
 
     async def fail(self, scope: Scope, send: Send, error: BanyanError) -> None:
@@ -151,20 +161,11 @@ class _Request:
         self.scope = scope
         self.receive = receive
         self.request = request
-        self.door = door
+        client = scope.get("client")
+        self.seat = Seat(door, client[0] if client else "")
         self.local = local
         self.row_name = ""
         self.unread = unread(scope)
-        self._stream: bool | None = None
-
-    def _source(self) -> str:
-        client = self.scope.get("client")
-        return client[0] if client else ""
-
-    def leave(self) -> None:
-        if self._stream is not None:
-            self.door.leave(self._stream)
-            self._stream = None
 
     async def answer(self) -> Response:
         """Never raises but Disconnected: every failure is an answer."""
@@ -175,8 +176,7 @@ class _Request:
             row, params = self.api.router.find(self.scope["method"], check_path(self.scope["path"]))
             self.row_name = row.name
             if row.path != "/healthz":
-                await self.door.enter(row.stream, self._source())
-                self._stream = row.stream
+                await self.seat.enter(row.stream)
             async with asyncio.timeout(row.deadline or self.api.limits.deadline):
                 if row.role is not None:
                     who = await self._prove(headers)
@@ -194,7 +194,7 @@ class _Request:
         except BanyanError as failure:
             error = failure
         except Disconnected:
-            self.leave()
+            self.seat.leave()
             raise
         except Exception:  # the edge of the program: the caller gets an id, the log the rest
             log.exception("request failed", request=self.request, route=self.row_name)
@@ -218,8 +218,11 @@ class _Request:
         self, row: Route, who: Caller | None, params: Mapping[str, str], headers: Mapping[str, str]
     ) -> Response:
         query = raw_query(self.scope["query_string"])
-        content = await receive_body(self.receive, headers, row.most, self.api.limits.body_wait)
-        self.unread = False
+        content = b""
+        if self.unread:
+            coming = receive_body(self.receive, headers, row.most, self.api.limits.body_wait)
+            content = await self.seat.whole(body_size(headers, row.most), coming)
+            self.unread = False
         context = Context(
             surface=self.api.surface,
             who=who,

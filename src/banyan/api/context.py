@@ -20,7 +20,8 @@ class Limits:
 
     `concurrency` requests are in work at a time on the public listener, and as many on the local one, so that a
     flood from outside never locks out the local admin; `waiting` more wait for a place, for `queue_wait` at the most
-    (door.py). `followers` are long-lived journal streams, counted apart.
+    (door.py). `bodies` bytes of bodies may be on their way, a quarter of them from one source. `connections` stand at a
+    time, half of them from one source. `followers` are long-lived journal streams, counted apart.
     `deadline` is for one whole answer, `body_wait` for a body to arrive, `head_wait` for the header lines,
     `write_stall` for a caller that does not read, `idle` for a connection between requests.
     """
@@ -31,6 +32,7 @@ class Limits:
     concurrency: int = 64
     waiting: int = 256
     queue_wait: float = 5.0
+    bodies: int = 32 * 1024 * 1024
     followers: int = 32
     connections: int = 512
     deadline: float = 30.0

@@ -4,16 +4,49 @@ Who waits is let in by turns of the sources (the callers' addresses): one that s
 queue is full, the newest of the source that waits most gives way to one that waits less. Nobody waits for longer than
 `Limits.queue_wait`; streams that stay have places of their own, and do not wait. An API process has such a queue as
 well (queue/process.py), in front of the zone's.
+
+Nobody keeps a place while its body is on its way: what senders of half a body can hold is bytes, of which no source
+has more than its share (`Bodies`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 
 from banyan.api.context import Limits
-from banyan.api.faults import Busy
+from banyan.api.faults import Busy, BusyWithBodies
+from banyan.core.origin import origin
+
+
+class Bodies:
+    """Counts bytes of bodies that are not whole yet, or whose requests wait for a place: in all, and by source."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._most = limits.bodies
+        self._share = limits.bodies // 4
+        self._of: Counter[str] = Counter()
+        self.bytes = 0
+        self.refused = 0
+
+    @contextmanager
+    def held(self, source: str, size: int) -> Iterator[None]:
+        """`size` bytes are on their way from `source` until this is left. Raises Busy."""
+        source = origin(source)
+        if self.bytes + size > self._most or self._of[source] + size > self._share:
+            self.refused += 1
+            raise BusyWithBodies(self._share)
+        self._of[source] += size
+        self.bytes += size
+        try:
+            yield
+        finally:
+            self.bytes -= size
+            self._of[source] -= size
+            if not self._of[source]:
+                del self._of[source]
 
 
 class Door:
@@ -26,6 +59,7 @@ class Door:
         self.inside = {False: 0, True: 0}
         self.depth = 0
         self.refused = 0
+        self.bodies = Bodies(limits)
         # By source, in the order of their turns.
         self._queues: dict[str, deque[asyncio.Future[None]]] = {}
 
@@ -39,6 +73,7 @@ class Door:
         if self.inside[stream] < self._most[stream] and (stream or not self.depth):
             self.inside[stream] += 1
             return
+        source = origin(source)
         if stream or (self.depth >= self._room and not self._displace(source)):
             raise self._busy(stream)
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -63,6 +98,8 @@ class Door:
             f'banyan_api_queue_depth{{door="{name}"}}': float(self.depth),
             f'banyan_api_queue_limit{{door="{name}"}}': float(self._room),
             f'banyan_api_queue_refused_total{{door="{name}"}}': float(self.refused),
+            f'banyan_api_bodies_bytes{{door="{name}"}}': float(self.bodies.bytes),
+            f'banyan_api_bodies_refused_total{{door="{name}"}}': float(self.bodies.refused),
         }
 
     def _admit(self) -> None:
@@ -104,3 +141,40 @@ class Door:
     def _busy(self, stream: bool) -> Busy:
         self.refused += 1
         return Busy(self._most[stream])
+
+
+class Seat:
+    """One request's place at a door. It leaves once, however often it is told."""
+
+    def __init__(self, door: Door, source: str) -> None:
+        self._door = door
+        self._source = source
+        self._inside: bool | None = None
+
+    async def enter(self, stream: bool) -> None:
+        """Raises Busy."""
+        await self._door.enter(stream, self._source)
+        self._inside = stream
+
+    def leave(self) -> None:
+        if self._inside is not None:
+            self._door.leave(self._inside)
+            self._inside = None
+
+    async def whole(self, size: int, body: Coroutine[object, object, bytes]) -> bytes:
+        """`body`, of at most `size` bytes. One that is not there yet gives the place up, and takes one again when it
+        is: whoever sends half a body holds bytes, never a place. Raises Busy, and what `body` raises."""
+        coming = asyncio.ensure_future(body)
+        try:
+            # What the client sent with its head is there within a turn of the loop.
+            await asyncio.wait({coming}, timeout=0)
+            if coming.done():
+                return coming.result()
+            stream = bool(self._inside)
+            with self._door.bodies.held(self._source, size):
+                self.leave()
+                content = await coming
+                await self.enter(stream)
+            return content
+        finally:
+            coming.cancel()

@@ -77,6 +77,19 @@ class Busy(Unreachable):
         )
 
 
+class BusyWithBodies(Unreachable):
+    """So many bytes are on their way from one address, or from all, as this zone waits for at a time."""
+
+    def __init__(self, share: int) -> None:
+        super().__init__(
+            "busy",
+            f"this zone waits for bodies of at most {share} bytes from one address at a time, and from all together "
+            "for four times as much; send what was begun, or try again in a second",
+            transient=True,
+            retry_after=1.0,
+        )
+
+
 INTERNAL = Broken("internal", "something failed inside the zone; its log has the reason under this request id")
 
 

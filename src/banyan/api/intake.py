@@ -131,6 +131,12 @@ def read_body(content: bytes, into: type[S]) -> S:
         raise BadInput("bad-json", "the body must be one JSON object in UTF-8") from error
 
 
+def body_size(headers: Mapping[str, str], most: int) -> int:
+    """How many bytes a body may still have that is taken up to `most`."""
+    length = headers.get("content-length", "")
+    return min(int(length), most) if length.isascii() and length.isdigit() and len(length) < 19 else most
+
+
 async def receive_body(
     receive: Receive, headers: Mapping[str, str], most: int, wait: float, kinds: Sequence[str] = ("application/json",)
 ) -> bytes:

@@ -1,8 +1,9 @@
 """Connections that cannot be held open for nothing: bounds that uvicorn's HTTP protocol lacks.
 
 A client has so long, and so many bytes, for its request head; so long to read what it is sent; and there are only so
-many of them. The local socket's connections belong to this process's own user or to root, by the kernel's word
-(SO_PEERCRED), or are cut before a byte is read. Bodies are bounded by intake.py, answers by app.py.
+many of them, half of them from one source. The local socket's connections belong to this process's own user or to
+root, by the kernel's word (SO_PEERCRED), or are cut before a byte is read. Bodies are bounded by intake.py, answers by
+app.py.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ import os
 import pwd
 import socket
 import struct
+from collections import Counter
+from typing import ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from banyan.api.context import Limits
+from banyan.core.origin import origin
 
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -25,6 +29,9 @@ class BoundedProtocol(HttpToolsProtocol):
     """`limits` is set by `bounded`, one subclass per listener."""
 
     limits = Limits()
+    # Connections by source, of this listener.
+    sources: ClassVar[Counter[str]] = Counter()
+    _source = ""
     _head = 0
     _in_head = True
     _begun = False
@@ -33,13 +40,22 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only: uvicorn binds no other transport
         super().connection_made(transport)
-        if len(self.connections) > self.limits.connections:
+        if self.client is not None:
+            # Not those of the local socket, which are all of one or two users.
+            self._source = origin(self.client[0])
+            self.sources[self._source] += 1
+        most = self.limits.connections
+        if len(self.connections) > most or self.sources[self._source] > max(1, most // 2):
             transport.abort()
             return
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel()
+        if self._source:
+            self.sources[self._source] -= 1
+            if not self.sources[self._source]:
+                del self.sources[self._source]
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -133,5 +149,6 @@ def bounded(protocol: type[BoundedProtocol], bounds: Limits) -> type[BoundedProt
 
     class Bounded(protocol):  # type: ignore[valid-type, misc]  # the class is chosen at run time, by what is installed
         limits = bounds
+        sources: ClassVar[Counter[str]] = Counter()
 
     return Bounded

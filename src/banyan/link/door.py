@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
+
+from banyan.core.origin import origin
 
 
 class Door:
@@ -30,19 +31,3 @@ class Door:
         self._inside[where] -= 1
         if self._inside[where] <= 0:
             del self._inside[where]
-
-
-def origin(address: str) -> str:
-    """What is counted as one: an IPv4 address, or the /64 that one host of IPv6 may choose from.
-
-    A text that is no IP address stands for itself.
-    """
-    try:
-        ip = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(ip, ipaddress.IPv6Address):
-        if ip.ipv4_mapped is not None:
-            return str(ip.ipv4_mapped)
-        return str(ipaddress.IPv6Network((int(ip) >> 64 << 64, 64)))
-    return str(ip)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from banyan.core.errors import BadInput
-from banyan.link.door import Door, origin
+from banyan.core.origin import origin
+from banyan.link.door import Door
 from banyan.link.sockets import join_address, plain_host, split_address
 
 

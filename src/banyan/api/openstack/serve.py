@@ -1,7 +1,8 @@
 """One request of an OpenStack API from its first byte to its last. All services go this way; none has another.
 
 Order: request id, a place among the bounded number in work, head within bounds, row by path and method, microversion,
-token, policy (as far as it can be known without the target), body, handler. A failure is worded as the service words
+token, policy (as far as it can be known without the target), body, handler. No place is kept while a body is on its way
+(door.py). A failure is worded as the service words
 it; what is not a BanyanError is logged under the request id and shows nothing of itself. Tokens are never logged.
 """
 
@@ -17,12 +18,13 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from banyan.api.context import Limits
-from banyan.api.door import Door
+from banyan.api.door import Door, Seat
 from banyan.api.faults import INTERNAL, NotJson, TooLarge, TooSlow
 from banyan.api.intake import (
     GIVEN_ID,
     Disconnected,
     RawQuery,
+    body_size,
     check_head,
     check_path,
     nothing,
@@ -107,8 +109,9 @@ class Cloud:
         request = str(scope.get(GIVEN_ID) or new_id(self.ids))
         began = self.clock.now()
         work = _Request(self, service, scope, receive, request, local)
+        seat = Seat(door, work.address)
         try:
-            status, head, body = await work.answer(door)
+            status, head, body = await work.answer(seat)
             await send({"type": "http.response.start", "status": status, "headers": head})
             if scope["method"] == "HEAD":
                 body = b""
@@ -121,8 +124,7 @@ class Cloud:
         finally:
             if work.stream is not None and hasattr(work.stream, "aclose"):
                 await work.stream.aclose()
-            if work.inside:
-                door.leave(False)
+            seat.leave()
 
     async def fail(self, service: Service, scope: Scope, send: Send, error: BanyanError) -> None:
         """Answers a request with `error`, as the service words it, without looking at it any further."""
@@ -173,22 +175,20 @@ class _Request:
         self.name = f"{service.prefix} none"
         self.action = ""
         self.path = ""
-        self.inside = False
         self.stream: AsyncIterator[bytes] | None = None
         self.version = UNVERSIONED
         self.unread = unread(scope)
         client = scope.get("client")
         self.address: str = client[0] if client else ""
 
-    async def answer(self, door: Door) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    async def answer(self, seat: Seat) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         """Status, header lines, body. Never raises but Disconnected."""
         who: Principal | None = None
         headers: Mapping[str, str] = {}
         try:
             headers = check_head(self.scope, self.cloud.limits)
             rows, values = self._rows()
-            await door.enter(False, self.address)
-            self.inside = True
+            await seat.enter(False)
             self.version = self._negotiate(rows, headers)
             rows = choose(rows, self.version)
             row = rows[0]
@@ -196,7 +196,7 @@ class _Request:
             async with asyncio.timeout(row.deadline or self.cloud.limits.deadline):
                 if row.action != OPEN:
                     who = await self._prove(headers)
-                return await self._run(rows, values, who, headers)
+                return await self._run(rows, values, who, headers, seat)
         except TimeoutError:
             error: BanyanError = Unreachable(
                 "deadline", "no complete answer came in time; what was asked for may have happened", transient=True
@@ -241,7 +241,12 @@ class _Request:
         return await self.cloud.gate.authenticate(token, self.address, self.request)
 
     async def _run(
-        self, rows: Sequence[Operation], values: tuple[str, ...], who: Principal | None, headers: Mapping[str, str]
+        self,
+        rows: Sequence[Operation],
+        values: tuple[str, ...],
+        who: Principal | None,
+        headers: Mapping[str, str],
+        seat: Seat,
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         row = rows[0]
         if len(rows) == 1:
@@ -253,7 +258,8 @@ class _Request:
         else:
             if self.unread:
                 most = max(r.most for r in rows)
-                content = await receive_body(self.receive, headers, most, self.cloud.limits.body_wait, row.kinds)
+                coming = receive_body(self.receive, headers, most, self.cloud.limits.body_wait, row.kinds)
+                content = await seat.whole(body_size(headers, most), coming)
                 self.unread = False
             if _NUL in content:
                 raise BadInput("bad-text", "a text may hold any character but NUL (U+0000)")

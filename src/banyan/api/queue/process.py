@@ -159,11 +159,14 @@ class Passing:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A request that the zone shall have. `stream`: it stays; `deadline`: seconds for its answer, 0 as usual."""
+    """A request that the zone shall have. `stream`: it stays; `deadline`: seconds for its answer, 0 as usual. `most`:
+    bytes of a body that is read whole before; 0 where the zone reads it as it comes, or it is not known what it takes.
+    """
 
     headers: Mapping[str, str]
     stream: bool = False
     deadline: float = 0.0
+    most: int = 0
 
 
 class Process:
@@ -269,9 +272,10 @@ class Process:
             return Found(headers)
         if rows[0].action == OPEN:
             document = rows[0].method == "GET" and self._same_program
-            return None if document else Found(headers, deadline=rows[0].deadline)
+            return None if document else Found(headers, deadline=rows[0].deadline, most=rows[0].most)
         self._tokens.user(headers.get("x-auth-token", "") or _none())
-        return Found(headers, deadline=max(row.deadline for row in rows))
+        most = 0 if rows[0].streamed else max(row.most for row in rows)
+        return Found(headers, deadline=max(row.deadline for row in rows), most=most)
 
     def _row(self, scope: Scope, path: str, headers: Mapping[str, str]) -> Found | None:
         try:
@@ -284,14 +288,19 @@ class Process:
             return None if self._same_program else Found(headers)
         found = _BEARER.match(headers.get("authorization", ""))
         self._tokens.operator(found.group(1) if found else _none())
-        return Found(headers, row.stream, row.deadline)
+        return Found(headers, row.stream, row.deadline, row.most)
 
     async def _hand_over(self, scope: Scope, receive: Receive, send: Send, found: Found) -> None:
         if self._link is None or not self._link.up:
             raise away()
         client = scope.get("client") or ("", 0)
-        body, more = await self._small_body(found.headers, receive)
-        await self.door.enter(found.stream, client[0])
+        body, more, size = b"", False, self._awaited(found)
+        with self.door.bodies.held(client[0], size or 0):
+            if size:
+                body, more, receive = await self._whole_body(found.headers, size, receive)
+            elif size is None:
+                more = True
+            await self.door.enter(found.stream, client[0])
         try:
             link = self._link
             if link is None or not link.up:
@@ -312,16 +321,36 @@ class Process:
         finally:
             self.door.leave(found.stream)
 
-    async def _small_body(self, headers: Mapping[str, str], receive: Receive) -> tuple[bytes, bool]:
-        """The body, whole if it is small, so that a slow caller is waited for here and not in the zone; else nothing
-        yet. One whose sender waits to be let (RFC 9110 §10.1.1) is left to the zone, which may refuse it unread."""
-        length = headers.get("content-length", "")
-        if "transfer-encoding" not in headers and length in ("", "0"):
-            return b"", False
-        if "expect" in headers or not (length.isascii() and length.isdigit() and int(length[:20]) <= SMALL_BODY):
-            return b"", True
+    def _awaited(self, found: Found) -> int | None:
+        """Bytes of the body that is read whole before it is handed over, so that a slow caller is waited for here, and
+        keeps no place meanwhile; None: none of it. One that is too long is left to the zone, which refuses it unread.
+        """
+        length = found.headers.get("content-length", "")
+        if "transfer-encoding" not in found.headers and length in ("", "0"):
+            return 0
+        known = length.isascii() and length.isdigit()
+        if not found.most:
+            # A sender that waits to be let (RFC 9110 §10.1.1) may be refused by the zone.
+            small = known and int(length[:20]) <= SMALL_BODY and "expect" not in found.headers
+            return int(length) if small else None
+        if not known:
+            return found.most
+        return int(length) if int(length[:20]) <= found.most else None
+
+    async def _whole_body(self, headers: Mapping[str, str], size: int, receive: Receive) -> tuple[bytes, bool, Receive]:
+        """What goes with the head, whether more follows, and where that comes from."""
         kind = headers.get("content-type", "").partition(";")[0].strip().lower() or "application/json"
-        return await receive_body(receive, headers, SMALL_BODY, self.limits.body_wait, (kind,)), False
+        content = await receive_body(receive, headers, size, self.limits.body_wait, (kind,))
+        if len(content) <= SMALL_BODY:
+            return content, False, receive
+        first: Message | None = {"type": "http.request", "body": content, "more_body": False}
+
+        async def again() -> Message:
+            nonlocal first
+            message, first = first, None
+            return message or await receive()
+
+        return b"", True, again
 
     async def _answer(
         self, link: Link, passing: Passing, receive: Receive, send: Send, more: bool, deadline: float

@@ -78,8 +78,8 @@ def create(
 def list_(*, limit: Limit = None, target: Target = HERE) -> int:
     """The tokens that were made, without their secrets; those that ended for 30 days more.
 
-    STATE is good, or why a token is good for nothing: revoked, expired, before-restore (`token affirm`), zone-gone (the
-    zone it was for was retired, or left).
+    STATE is good, or why a token is good for nothing: revoked, expired, of-another-zone (this zone took another's place
+    since), before-restore (`token affirm`), zone-gone (the zone it was for was retired, or left).
     """
     with session(target) as s:
         return s.list("/v1/tokens", TokenView, COLUMNS, "no token was made", limit)

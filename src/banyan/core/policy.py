@@ -94,6 +94,7 @@ class TokenState(StrEnum):
     EXPIRED = "expired"
     BEFORE_RESTORE = "before-restore"
     ZONE_GONE = "zone-gone"
+    OF_ANOTHER_ZONE = "of-another-zone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ class TokenRecord:
 
     `under` is the zone that it is good for, with all below it; None is everything. `path` is what that zone was called
     when the token was made, to tell people of it when it is gone. `epoch` is the zone's own at issue, or when an
-    operator affirmed the token, so that a restored zone refuses what may have been revoked since its backup.
+    operator affirmed the token, so that a restored zone refuses what may have been revoked since its backup. `issuer`
+    is the zone's own code when it was made; None (made by an earlier version) is the code that it has now.
     """
 
     id: str
@@ -115,3 +117,4 @@ class TokenRecord:
     revoked: bool = False
     created_by: str = ""
     epoch: int = 1
+    issuer: ZoneCode | None = None

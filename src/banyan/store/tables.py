@@ -441,6 +441,7 @@ tokens = Table(
     Column("revoked", Boolean, nullable=False),
     Column("created_by", Text, nullable=False),
     Column("epoch", BigInteger, nullable=False),
+    Column("issuer", Code),
     Index("tokens_expires", "expires"),
 )
 

@@ -115,25 +115,35 @@ def verify(token: str, keys: Iterable[TokenKey], now: Wall) -> TokenClaims:
     return TokenClaims(issuer, claims.sub, role, under, claims.jti, Wall(claims.iat), Wall(claims.exp))
 
 
-def state_of(record: TokenRecord, *, now: Wall, epoch: int, listed: bool) -> TokenState:
-    """What the token of this record is worth now. `epoch`: the zone's own; `listed`: `record.under` is still here."""
+def state_of(record: TokenRecord, *, now: Wall, epoch: int, issuer: ZoneCode, listed: bool) -> TokenState:
+    """What the token of this record is worth now. `epoch`, `issuer`: the zone's own, and its code; `listed`:
+    `record.under` is still here."""
     if record.revoked:
         return TokenState.REVOKED
     if now >= record.expires:
         return TokenState.EXPIRED
+    if record.issuer not in (None, issuer):
+        return TokenState.OF_ANOTHER_ZONE
     if record.epoch != epoch:
         return TokenState.BEFORE_RESTORE
     return TokenState.GOOD if listed else TokenState.ZONE_GONE
 
 
 def check_good(record: TokenRecord, state: TokenState) -> None:
-    """Raises Unauthenticated: token-revoked, token-expired, token-before-restore, token-zone-gone."""
+    """Raises Unauthenticated: token-revoked, token-expired, token-of-another-zone, token-before-restore,
+    token-zone-gone."""
     match state:
         case TokenState.REVOKED:
             raise Unauthenticated("token-revoked", f"token {record.id} was revoked; ask for a new one")
         case TokenState.EXPIRED:
             raise Unauthenticated(
                 "token-expired", f"token {record.id} ended at {iso(record.expires)}; make another one"
+            )
+        case TokenState.OF_ANOTHER_ZONE:
+            raise Unauthenticated(
+                "token-of-another-zone",
+                f"token {record.id} was made before this zone took the place of another, and is good for nothing any "
+                "more; at the zone's machine, `banyan token create` makes a new one",
             )
         case TokenState.BEFORE_RESTORE:
             raise Unauthenticated(

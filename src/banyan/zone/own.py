@@ -30,6 +30,8 @@ TOKEN_KEY = "tokens"
 API_KEY = "api"
 SEED = 32  # bytes of an Ed25519 seed
 
+# Tokens read at a time.
+TOKENS = 1_000
 # Children that the line of a release names.
 NAMED = 5
 # How far corrected time may run ahead of the floor in the store before the floor is written again, seconds.
@@ -219,6 +221,12 @@ class Own:
             )
         row = replace(unit.self_.get() or self.row, code=code)
         unit.self_.put(row)
+        # Tokens of a version before do not say so themselves: from now on they are of another zone.
+        after: str | None = None
+        while page := unit.tokens.page(after, TOKENS):
+            for token in page:
+                unit.tokens.put(replace(token, issuer=token.issuer or self.code))
+            after = page[-1].id
         made = make_authority(unit, code, Secret(seed), self.serial(), self.wall())
         unit.authorities.put(replace(self.authority.row, current=False))
         unit.authorities.put(made.row)

@@ -280,7 +280,7 @@ class TokenCreated(msgspec.Struct, frozen=True):
 class TokenView(msgspec.Struct, frozen=True):
     """`under`: the path, now, of the zone that it is good for, or the path that zone had when the token was made, if it
     is gone; "" is everything. `zone`: that zone's code, or "". `state`: good, or why the token is good for nothing:
-    revoked, expired, before-restore, zone-gone.
+    revoked, expired, of-another-zone, before-restore, zone-gone.
     """
 
     id: str

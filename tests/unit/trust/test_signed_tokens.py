@@ -146,7 +146,7 @@ RECORD = TokenRecord("t1", "ops", "viewer", EAST, "top/east", NOW, Wall(NOW + HO
 
 
 def state(record: TokenRecord = RECORD, now: Wall = NOW, epoch: int = 3, listed: bool = True) -> TokenState:
-    return signed_tokens.state_of(record, now=now, epoch=epoch, listed=listed)
+    return signed_tokens.state_of(record, now=now, epoch=epoch, issuer=TOP, listed=listed)
 
 
 def test_what_a_token_is_worth() -> None:
@@ -159,6 +159,8 @@ def test_what_a_token_is_worth() -> None:
     assert state(replace(RECORD, revoked=True), Wall(NOW + HOUR), 4, False) is TokenState.REVOKED
     assert state(now=Wall(NOW + HOUR), epoch=4) is TokenState.EXPIRED
     assert state(epoch=4, listed=False) is TokenState.BEFORE_RESTORE
+    assert state(replace(RECORD, issuer=TOP)) is TokenState.GOOD
+    assert state(replace(RECORD, issuer=EAST), epoch=4, listed=False) is TokenState.OF_ANOTHER_ZONE
 
 
 @pytest.mark.parametrize(
@@ -166,6 +168,7 @@ def test_what_a_token_is_worth() -> None:
     [
         (TokenState.REVOKED, "token-revoked", ["t1", "revoked", "ask for a new one"]),
         (TokenState.EXPIRED, "token-expired", ["t1", "ended at", "make another"]),
+        (TokenState.OF_ANOTHER_ZONE, "token-of-another-zone", ["t1", "place of another", "token create"]),
         (TokenState.BEFORE_RESTORE, "token-before-restore", ["t1", "restored from a backup", "token affirm t1"]),
         (TokenState.ZONE_GONE, "token-zone-gone", ["t1", "top/east", "retired", "another zone"]),
     ],

@@ -6,15 +6,18 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 
+import msgspec
 import pytest
 
-from banyan.core.errors import BadInput
+from banyan.core.errors import BadInput, Conflict
+from banyan.core.identity import Role
 from banyan.core.ids import ZoneCode
 from banyan.core.records import Self, Unit
 from banyan.core.time import BUILD_DATE, TimeBasis, Wall
 from banyan.simulate.ids import SeededIds
 from banyan.store.inline import InlineStore
 from banyan.zone.own import Adopted, open_own
+from banyan.zone.views import TokenView
 from tests.unit.zone.household import ADMIN, Household
 
 LATER = Wall(BUILD_DATE + 86_400.0)
@@ -61,6 +64,32 @@ def test_changes_that_meet_are_all_kept(house: Household) -> None:
     assert own.row == stored(house)
     assert (own.row.epoch, own.row.time.offset) == (2, 5.0)
     assert stored(house).restored_at is None
+
+
+def test_tokens_of_a_zone_that_took_anothers_place_are_listed_as_what_they_are(house: Household) -> None:
+    own, tokens = house.zone.own, house.zone.tokens
+
+    async def token() -> str:
+        return (await tokens.create(ADMIN, "bob", Role.VIEWER, own.code, None)).id
+
+    async def states() -> dict[str, str]:
+        page = await tokens.page("", 10)
+        return {view.id: view.state for view in (msgspec.json.decode(row, type=TokenView) for row in page.items)}
+
+    def of_a_version_before(unit: Unit) -> None:
+        for row in unit.tokens.page(None, 10):
+            unit.tokens.put(replace(row, issuer=None))
+
+    older = house.run(token())
+    house.run(house.store.write("earlier", of_a_version_before))
+    old = house.run(token())
+    assert house.run(states()) == {older: "good", old: "good"}
+    code = ZoneCode(0xABCDE)
+    own.adopted(house.run(house.store.write("child.certified", lambda unit: own.adopt(unit, code, bytes(range(32))))))
+    new = house.run(token())
+    assert house.run(states()) == {older: "of-another-zone", old: "of-another-zone", new: "good"}
+    with pytest.raises(Conflict, match="of-another-zone"):
+        house.run(tokens.affirm(ADMIN, old))
 
 
 @pytest.mark.parametrize("first", ["adopt", "learn"])

@@ -15,7 +15,7 @@ from banyan.store import tables
 from banyan.store.rows import Put
 
 # The newest revision in versions/. A test holds the two together.
-HEAD = "0009"
+HEAD = "0010"
 
 _PUT_ABOUT = Put(tables.about)
 

@@ -79,6 +79,7 @@ class ApiTokens:
                 expires=until,
                 created_by=caller.subject,
                 epoch=self._own.row.epoch,
+                issuer=self._own.code,
             )
             claims = signed_tokens.TokenClaims(self._own.code, subject, role, part, id, now, until)
             token = signed_tokens.issue(self._own.token_seed, claims)
@@ -106,7 +107,9 @@ class ApiTokens:
 
     def _state(self, record: TokenRecord) -> TokenState:
         listed = record.under is None or record.under in self._tree
-        return signed_tokens.state_of(record, now=self._own.wall(), epoch=self._own.row.epoch, listed=listed)
+        return signed_tokens.state_of(
+            record, now=self._own.wall(), epoch=self._own.row.epoch, issuer=self._own.code, listed=listed
+        )
 
     async def page(self, marker: str, limit: int) -> PageView:
         rows = await self._store.read(lambda unit: unit.tokens.page(marker or None, limit + 1))
@@ -124,7 +127,7 @@ class ApiTokens:
 
         def work(unit: Unit) -> TokenRecord:
             record = _row(unit, id)
-            if self._state(record) in (TokenState.REVOKED, TokenState.EXPIRED):
+            if self._state(record) in (TokenState.REVOKED, TokenState.EXPIRED, TokenState.OF_ANOTHER_ZONE):
                 raise Conflict("token-ended", f"token {id} is {self._state(record)}, and stays so; make a new one")
             maker = self._maker(unit, caller)
             if maker is not None:

@@ -11,7 +11,7 @@ import openstack
 import yaml
 
 from dev.clients import gophercloud, terraform
-from dev.clients.having import HERE, ROOT, Client, NotToBeHad, Ran, home, said, stated, venv
+from dev.clients.having import HERE, LATE, ROOT, Client, NotToBeHad, Ran, home, said, stated, venv
 from dev.clients.steps import FAILED, PASSED, SKIPPED, Step
 
 __all__ = ["CLIENTS", "NotToBeHad", "Ran"]
@@ -104,6 +104,7 @@ def load(ran: Ran) -> list[Step]:
     # It keeps what it was asked last below the home.
     settings = {"HOME": str(ran.folder)}
     printed = complaint = ""
+    late: list[Step] = []
     os.environ["OS_CLIENT_CONFIG_FILE"] = str(ran.clouds)
     with openstack.connect(cloud=ran.cloud) as cloud:
         image = cloud.image.create_image("rally.image", data=DISK, disk_format="raw", visibility="public")
@@ -116,13 +117,16 @@ def load(ran: Ran) -> list[Step]:
             ("task", "report", "--json", "--out", "report.json"),
         ):
             printed, complaint = stated([*program, *words], ran.folder, settings)
+            if complaint.startswith(LATE):
+                late.append(Step(f"rally {' '.join(words[:2])}", FAILED, complaint))
         cloud.network.delete_network(outside)
         cloud.image.delete_image(image.id)
     report = ran.folder / "report.json"
     if not report.is_file():
-        return [Step("rally task", FAILED, (complaint or printed)[-600:])]
+        return [*late, Step("rally task", FAILED, (complaint or printed)[-600:])]
     told = json.loads(report.read_text(encoding="utf-8"))
-    return [workload_step(one) for task in told["tasks"] for part in task["subtasks"] for one in part["workloads"]]
+    parts = [part for task in told["tasks"] for part in task["subtasks"]]
+    return [*late, *(workload_step(one) for part in parts for one in part["workloads"])]
 
 
 def workload_step(told: Mapping[str, Any]) -> Step:

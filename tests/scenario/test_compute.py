@@ -223,3 +223,17 @@ def test_a_flavor_goes_to_aggregates_that_have_what_it_asks_for(world: World) ->
     top.run(top.compute.life.resize(top.who(), ids[0], "2", ""))
     top.rests(world, ids[0])
     assert hosts_of(top, ids[:1]) <= set(names[:3])
+
+
+def test_a_host_that_is_named_is_the_only_one_that_will_do(world: World) -> None:
+    top = Entry(plant(world, "2x2x4"), DEFAULTS)
+    ids = top.create(replace(WISH, host="sim-00003", least=5, most=5), "admin")
+    assert hosts_of(top, ids) == {"sim-00003"}
+    with pytest.raises(BadInput, match="could not be found"):
+        top.create(replace(WISH, host="sim-00099"), "admin")
+    top.rests(world, ids[0])
+    top.run(top.compute.life.shelve(top.who("admin"), ids[0]))
+    top.rests(world, ids[0])
+    top.run(top.compute.life.unshelve(top.who("admin"), ids[0], "", "sim-00001"))
+    top.rests(world, ids[0])
+    assert hosts_of(top, ids[:1]) == {"sim-00001"}

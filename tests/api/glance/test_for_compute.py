@@ -111,6 +111,10 @@ def test_a_snapshot_is_active_when_its_server_is_done() -> None:
         assert (shown["disk_format"], shown["image_type"], shown["instance_uuid"]) == ("qcow2", "snapshot", "s1")
         assert (shown["base_image_ref"], shown["hw_x"], shown["a"]) == (BASE.id, "y", "b")
         assert "img_signature" not in shown and "os_glance_x" not in shown
+        asked = (({"image_type": "snapshot"}, 1), ({"instance_uuid": "s1"}, 1), ({"instance_uuid": "s2"}, 0))
+        for wanted, count in asked:
+            found = await c.images.for_compute.page(who, "", 10, wanted)
+            assert [one.id for one in found] == [source.id] * count, wanted
         # Nobody else fills it.
         assert (await c.ask("PUT", f"/v2/images/{source.id}/file", content=b"x")).status_code == 409
         assert await c.images.for_compute.settle() == 1

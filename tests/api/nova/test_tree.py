@@ -7,7 +7,7 @@ import pytest
 from banyan.api.nova.versions import FIRST, HISTORY, LAST
 from banyan.core.order import NamedHost
 from tests.api.nova.cloud import Cloud, run
-from tests.api.nova.fakes import HOSTS
+from tests.api.nova.fakes import HOSTS, IMAGE
 
 NONE = "f0000000-0000-4000-8000-000000000000"
 
@@ -170,6 +170,32 @@ def test_an_aggregate_makes_an_availability_zone_of_its_hosts() -> None:
         await c.server(availability_zone="z")
         (hints,) = (server.spec.hints for server in c.servers.rows.values())
         assert hints.hosts == (NamedHost("", "host-h1"), NamedHost("", "host-h2"))
+
+    run(play)
+
+
+@pytest.mark.parametrize(
+    ("version", "wish", "status"),
+    [
+        ("2.1", {"availability_zone": "az1:host-h1"}, 202),
+        ("2.1", {"availability_zone": "az1:host-h1:host-h1"}, 202),
+        ("2.1", {"availability_zone": ":host-h1"}, 202),
+        ("2.74", {"host": "host-h1"}, 202),
+        ("2.74", {"hypervisor_hostname": "host-h1"}, 202),
+        ("2.1", {"availability_zone": "az1:host-h1:host-h2"}, 400),
+        ("2.1", {"availability_zone": "az1:none"}, 400),
+        ("2.1", {"availability_zone": "az1:host-h4"}, 409),
+    ],
+)
+def test_an_administrator_may_name_the_host_of_a_new_server(version: str, wish: dict[str, str], status: int) -> None:
+    async def play(c: Cloud) -> None:
+        networks = {"networks": "none"} if version != "2.1" else {}
+        body = {"server": {"name": "web", "flavorRef": "1", "imageRef": IMAGE, **networks, **wish}}
+        answer = await c.ask("POST", "/servers", body, "admin", version)
+        assert answer.status_code == status, answer.text
+        hosts = [server.spec.hints.hosts for server in c.servers.rows.values()]
+        assert hosts == ([(NamedHost("", "host-h1"),)] if status == 202 else [])
+        assert (await c.ask("POST", "/servers", body, "member", version)).status_code in (400, 403)
 
     run(play)
 

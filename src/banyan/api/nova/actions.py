@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable
 
 from banyan.api.nova import fields
 from banyan.api.nova.fields import Fields
+from banyan.api.nova.server_create import no_placing
 from banyan.api.nova.server_view import ServerView, Shown
 from banyan.api.nova.servers import access_notes, found, make_password, server_id
 from banyan.api.openstack.call import Answer, Call, Reply
 from banyan.api.openstack.faults import Unsupported
 from banyan.core.errors import BadInput, Conflict
-from banyan.core.permissions import Target, require
+from banyan.core.permissions import Target, may, require
 from banyan.core.server import Action, Arguments, Change, VmState
 
 Handler = Callable[[Call, object], Awaitable[Answer]]
@@ -123,14 +124,15 @@ async def shelve(call: Call, value: object) -> Answer:
 
 async def unshelve(call: Call, value: object) -> Answer:
     """Gives a shelved server a host again."""
-    zone, minor = "", call.version.minor
+    zone, host, minor = "", "", call.version.minor
     if minor >= 77 and value is not None:
         given = Fields(value, "unshelve")
         zone = given.take("availability_zone", fields.or_none(fields.name), None) or ""
-        if minor >= 91 and given.take("host", fields.fqdn, ""):
-            raise BadInput("no-named-host", "a server can not be unshelved to a named host")
+        host = given.take("host", fields.fqdn, "") if minor >= 91 else ""
         given.done()
-    await call.compute.life.unshelve(call.principal, server_id(call), zone)
+    if host and not may(call.principal, "compute:server_place"):
+        raise no_placing()
+    await call.compute.life.unshelve(call.principal, server_id(call), zone, host)
     return None
 
 

@@ -92,6 +92,11 @@ async def _page(call: Call, path: str) -> tuple[list[ImageDetail], dict[str, obj
     if "status" in filters:
         wanted = filters["status"].upper()
         filters["status"] = next((status for status, word in _STATUS.items() if word == wanted), wanted)
+    if "type" in call.query:
+        filters["image_type"] = call.query["type"][-1]
+    if "server" in call.query:
+        # An id, or an address that ends with it.
+        filters["instance_uuid"] = call.query["server"][-1].rstrip("/").rpartition("/")[2]
     images = list(await call.compute.images.page(call.principal, marker, limit, filters))
     if len(images) < limit:
         return images, {}

@@ -43,7 +43,8 @@ def read(body: object, version: Version, may_place: bool) -> tuple[Wish, str | N
         raise bad("metadata", "These keys are this service's own.", ", ".join(sorted(NOTES)))
     notes = _notes(server)
     networks, automatic, none = _networks(server, minor)
-    zone = _zone(server.take("availability_zone", fields.name, ""), may_place)
+    zone, host = _zone(server.take("availability_zone", fields.name, ""), may_place)
+    host = _host(server, minor, may_place) or host
     least = server.take("min_count", _COUNT, 1)
     most = server.take("max_count", _COUNT, least)
     hostname = _hostname(server, minor, most)
@@ -63,6 +64,7 @@ def read(body: object, version: Version, may_place: bool) -> tuple[Wish, str | N
         no_network=none,
         security_groups=server.take("security_groups", _security_groups, ()),
         availability_zone=zone,
+        host=host,
         hostname=hostname or _sanitized(name),
         disk_config=server.take("OS-DCF:diskConfig", fields.disk_config, "MANUAL"),
         least=least,
@@ -71,7 +73,7 @@ def read(body: object, version: Version, may_place: bool) -> tuple[Wish, str | N
     )
     password = server.take("adminPass", fields.text(0, 255), None)
     reservation = server.take("return_reservation_id", fields.truth, False)
-    _not_offered(server, minor, may_place)
+    _not_offered(server, minor)
     server.done()
     if least > most:
         raise BadInput("bad-count", "min_count must be <= max_count")
@@ -109,17 +111,36 @@ def _sanitized(name: str) -> str:
     return _NOT_HOST.sub("-", name.lower()).strip("-")[:63].rstrip("-")
 
 
-def _zone(name: str, may_place: bool) -> str:
-    """`ZONE:HOST:NODE` is an administrator's way to name a host. Raises Refused for others, BadInput since no order
-    can name one."""
+def _zone(name: str, may_place: bool) -> tuple[str, str]:
+    """The zone, and the host: `ZONE:HOST:NODE` is an administrator's way to name one. Raises Refused for others,
+    BadInput for a node that is not its host's: here each host is one."""
     zone, colon, rest = name.partition(":")
     if not colon:
-        return zone
+        return zone, ""
     if not may_place:
-        raise Refused("forbidden", "Policy doesn't allow compute:server_place to be performed.")
-    if rest.strip(":"):
-        raise BadInput("no-named-host", "a server can not be ordered on a named host; leave it to placement")
-    return zone
+        raise no_placing()
+    host, _, node = rest.partition(":")
+    return zone, _same(host, node)
+
+
+def _host(server: Fields, minor: int, may_place: bool) -> str:
+    """The host that an administrator names by itself, "" if none."""
+    if minor < 74:
+        return ""
+    host = _same(server.take("host", fields.fqdn, ""), server.take("hypervisor_hostname", fields.fqdn, ""))
+    if host and not may_place:
+        raise no_placing()
+    return host
+
+
+def _same(host: str, node: str) -> str:
+    if host and node and host != node:
+        raise BadInput("no-host", f"No compute node {node[:80]} on host {host[:80]}: a host is its own only node here")
+    return host or node
+
+
+def no_placing() -> Refused:
+    return Refused("forbidden", "Policy doesn't allow compute:server_place to be performed.")
 
 
 # --- networks -------------------------------------------------------------------------------------
@@ -252,15 +273,8 @@ def no_volumes() -> BadInput:
     return BadInput("no-volumes", "Block Device Mapping is Invalid: this cloud has no volumes; boot from an image")
 
 
-def _not_offered(server: Fields, minor: int, may_place: bool) -> None:
+def _not_offered(server: Fields, minor: int) -> None:
     if minor <= 56 and server.take("personality", fields.items, []):
         raise BadInput("no-personality", "files are not injected here; use user_data")
     if minor >= 63 and server.take("trusted_image_certificates", fields.or_none(fields.texts), None):
         raise BadInput("no-certificates", "trusted_image_certificates are not offered; leave them out")
-    if minor >= 74:
-        host = server.take("host", fields.fqdn, "") or server.take("hypervisor_hostname", fields.fqdn, "")
-        server.drop("hypervisor_hostname")
-        if host and not may_place:
-            raise Refused("forbidden", "Policy doesn't allow compute:server_place to be performed.")
-        if host:
-            raise BadInput("no-named-host", f"a server can not be ordered on a named host ({host[:80]})")

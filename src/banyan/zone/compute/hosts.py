@@ -143,6 +143,10 @@ class Hosts:
         self._zones = Mono(now + ZONES_LIFE), found
         return found
 
+    def of_name(self, who: Principal, name: str) -> AsyncIterator[HostView]:
+        """All of exactly that name. The caller was authorised for what it asks this for."""
+        return self._all(who, {"name": _literal(name)})
+
     def each(self, who: Principal) -> AsyncIterator[HostView]:
         """All of them. The caller was authorised for what it asks this for."""
         return self._all(who, {})

@@ -172,8 +172,10 @@ class Life:
         image = await self._images.reserve(who, f"{server.name}-shelved", server, {}, "shelved")
         await self._kept_as(who, id, Action.SHELVE, image)
 
-    async def unshelve(self, who: Principal, id: str, availability_zone: str) -> None:
-        await self._servers.act(who, id, Action.UNSHELVE, Arguments(availability_zone=availability_zone))
+    async def unshelve(self, who: Principal, id: str, availability_zone: str, host: str = "") -> None:
+        """`host`: the name of the only one that will do, in the rack that it is in."""
+        arguments = Arguments(availability_zone=availability_zone, host=host)
+        await self._servers.act(who, id, Action.UNSHELVE, arguments)
         self._images.unshelved(id)
 
     # --- interfaces -----------------------------------------------------------------------------

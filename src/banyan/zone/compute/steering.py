@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from banyan.core.compute import Aggregate
+from banyan.core.errors import BadInput
 from banyan.core.order import MAX_HOSTS_LISTED, NamedHost, Reason
 from banyan.core.principal import Principal
 from banyan.core.server import NoValidHost
@@ -78,6 +79,21 @@ class Steering:
         found = [NamedHost(_below(host.zone), host.name) for name in names for host in known.hosts.get(name, ())]
         if not found:
             raise NoValidHost(0, {Reason.AGGREGATE: 0})
+        return tuple(found[:MAX_HOSTS_LISTED])
+
+    async def of_name(
+        self, who: Principal, name: str, zone: str, among: tuple[NamedHost, ...]
+    ) -> tuple[NamedHost, ...]:
+        """The hosts of that name, in that availability zone if it is one, and `among` these if there are any. Raises
+        BadInput("no-host") if there is none, NoValidHost if it is elsewhere."""
+        views = [host async for host in self._hosts.of_name(who, name)]
+        if not views:
+            raise BadInput("no-host", f"Compute host {name[:255]} could not be found.")
+        known = await self.known(who)
+        found = [NamedHost(_below(host.zone), name) for host in views if zone in ("", known.zone_of(host))]
+        found = [host for host in found if not among or host in among]
+        if not found:
+            raise NoValidHost(len(views), {Reason.NOT_NAMED if among else Reason.AVAILABILITY_ZONE: len(views)})
         return tuple(found[:MAX_HOSTS_LISTED])
 
     async def known(self, who: Principal) -> Known:

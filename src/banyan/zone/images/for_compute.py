@@ -103,7 +103,9 @@ class ForCompute:
     async def page(self, who: Principal, after: str, limit: int, filters: Mapping[str, str]) -> Sequence[ImageDetail]:
         names = (filters["name"],) if "name" in filters else ()
         statuses = (filters["status"],) if "status" in filters else ()
-        query = ImageQuery(names=names, statuses=statuses, sort=((ImageSort.CREATED, True),))
+        properties = {key: filters[key] for key in ("image_type", "instance_uuid") if key in filters}
+        order = ((ImageSort.CREATED, True),)
+        query = ImageQuery(names=names, statuses=statuses, properties=properties, sort=order)
         return [_detail(one) for one in await self._catalogue.page(who, query, after, limit)]
 
     async def delete(self, who: Principal, id: str) -> None:

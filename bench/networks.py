@@ -8,6 +8,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import cast
 
 from banyan.core.ids import ZoneCode
 from banyan.core.network import FixedIp, Network, Port, Subnet
@@ -22,6 +23,7 @@ from banyan.zone.networks.ports import UNASKED
 from banyan.zone.networks.service import NetworkService, make_networks
 from banyan.zone.networks.subnets import GATEWAY_UNASKED
 from banyan.zone.own import open_own
+from banyan.zone.servers.surface import Servers
 
 AT_ONCE, SINGLE = 1_000, 200
 ENDLESS = dict.fromkeys(NETWORK_DEFAULTS, -1)
@@ -64,7 +66,8 @@ async def _measure(folder: Path) -> None:
     clock, ids = SystemClock(), SystemIds()
     store = open_store(folder, None, ids=ids, clock=clock)
     own = await open_own(store, clock, ids, "bench", {})
-    service = make_networks(own, store, ids, ENDLESS)
+    # No port here says by itself which server it is of: nobody is asked.
+    service = make_networks(own, store, ids, cast(Servers, None), ENDLESS)
     roles = frozenset({"admin", "member", "reader"})
     who = Principal(ZoneCode(1), "u", "u", "d", ScopeKind.PROJECT, roles, Wall(9e9), project="p")
     network = await _net(service, who, "10.0.0.0/16")

@@ -164,7 +164,8 @@ FLOATING = "network:floatingip"
 class Port:
     """`device` is the id of what it is plugged into, `owner` what kind of thing that is ("compute:az1", a word from
     above). `place`: of a server's port, the number of the wish that it answers; `ours`: made for a server, and to go
-    with it. `host`, `profile` and `vnic` are of the binding; `tag` is the interface's in its server."""
+    with it, or plugged into a router by the router's own calls. `host`, `profile` and `vnic` are of the binding; `tag`
+    is the interface's in its server."""
 
     id: str
     project: str

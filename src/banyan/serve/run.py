@@ -154,11 +154,11 @@ async def _offer(
     face = Face(settings.public_url(), _reachable(settings), wanted.region)
     images = await open_images(settings.images, settings.folder, built, stack)
     places = TreePlaces(zone.tree, zone.roster.routes, zone.members.racks)
-    network = make_networks(zone.own, zone.store, zone.ids, places=places)
+    network = make_networks(zone.own, zone.store, zone.ids, zone.tree_servers, places=places)
     compute = await open_compute(settings.compute, built, images.for_compute, network.serving)
     network.desk.news.listener = compute.life.reconnected
     api.offer(SERVICES, identity.gate, Surfaces(identity, compute, images, network), face)
-    upkeep = Loop(network.upkeep(zone.clock, zone.tree_servers), zone.clock, zone.ids)
+    upkeep = Loop(network.upkeep(zone.clock), zone.clock, zone.ids)
     return {"images": images.run, "networks": upkeep.run}
 
 

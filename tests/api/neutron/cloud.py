@@ -121,7 +121,7 @@ async def lit(limits: NetworkLimits = NETWORK_DEFAULTS, places: Places | None = 
     clock, ids = StillClock(), SeededIds(7)
     own = await open_own(store, clock, ids, "top", {})
     servers = FakeServers()
-    network = make_networks(own, store, ids, limits, places)
+    network = make_networks(own, store, ids, servers, limits, places)
     compute = make_compute(own, store, clock, ids, servers, FakeInventory(), FakeImages(), network.serving)
     network.desk.news.listener = compute.life.reconnected
     await compute.load()

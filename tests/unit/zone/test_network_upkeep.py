@@ -81,7 +81,7 @@ def run(play: Callable[[Lab], Coroutine[Any, Any, None]]) -> None:
         store = InlineStore(SeededIds(), no_pause, rehearse=False)
         clock, ids, tree = WaitingClock(), SeededIds(7), Tree()
         own = await open_own(store, clock, ids, "top", {})
-        network = make_networks(own, store, ids)
+        network = make_networks(own, store, ids, tree)
         tree.template = await template()
 
         def begin(unit: Any) -> None:
@@ -97,7 +97,7 @@ def run(play: Callable[[Lab], Coroutine[Any, Any, None]]) -> None:
             unit.networks.subnets.change(subnet, changed(subnet, pools=pools, revision=2))
 
         await store.write("test", begin)
-        upkeep = network.upkeep(clock, tree)
+        upkeep = network.upkeep(clock)
         try:
             await play(Lab(network, tree, upkeep, clock, principals(own.code)["member"]))
         finally:

@@ -43,6 +43,7 @@ KINDS: Mapping[str, str] = {
     "mac-in-use": "MacAddressInUse",
     "no-mac": "MacAddressGenerationFailure",
     "port-in-use": "PortInUse",
+    "foreign-device": "DeviceIDNotOwnedByTenant",
     "service-port": "ServicePortInUse",
     "no-port-security": "PortSecurityAndIPRequiredForSecurityGroups",
     "pairs-no-port-security": "AddressPairAndPortSecurityRequired",

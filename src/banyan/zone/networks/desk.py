@@ -32,6 +32,7 @@ from banyan.core.time import Wall
 from banyan.zone.firm import firm
 from banyan.zone.networks.places import OnePlace, Places
 from banyan.zone.own import Own
+from banyan.zone.servers.surface import Servers
 
 log = structlog.get_logger("banyan.networks")
 T = TypeVar("T")
@@ -95,11 +96,13 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """`defaults`: limits of every project, until an operator says otherwise."""
+    """`servers`: of the whole tree, for whose a server is that a port names. `defaults`: limits of every project, until
+    an operator says otherwise."""
 
     own: Own
     store: Store
     ids: Ids
+    servers: Servers
     defaults: NetworkLimits = field(default_factory=lambda: NETWORK_DEFAULTS)
     places: Places = field(default_factory=OnePlace)
     news: News = field(default_factory=News)

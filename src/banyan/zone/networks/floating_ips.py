@@ -173,7 +173,7 @@ class FloatingIps:
 
     def _router(self, rows: NetworkRows, network: str, port: Port, fixed: FixedIp) -> str:
         """One with an interface in the port's subnet and its gateway in the floating IP's network."""
-        listing = Listing({"network": (port.network,), "owner": (ROUTER_INTERFACE,)}, limit=MAX_LIST)
+        listing = Listing({"network": (port.network,), "owner": (ROUTER_INTERFACE,), "ours": (True,)}, limit=MAX_LIST)
         near = [one for one in rows.ports.listed(listing) if any(has.subnet == fixed.subnet for has in one.addresses)]
         for interface in near:
             router = rows.routers.get(interface.device)

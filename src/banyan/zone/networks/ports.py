@@ -42,13 +42,12 @@ from banyan.zone.networks.desk import (
     page,
     seen,
 )
+from banyan.zone.networks.devices import check_device, of_service, own_servers
 from banyan.zone.networks.groups import check_groups, ensure_default
 
 MAX_ADDRESSES, MAX_PAIRS, MAX_OPTIONS = 32, 10, 32
 # Draws of a MAC before a network is said to be full of them.
 _DRAWS = 32
-# Owners whose ports are made and deleted with what they belong to.
-_SERVICE = (ROUTER_INTERFACE, ROUTER_GATEWAY, FLOATING)
 _ROUTED = (ROUTER_INTERFACE, ROUTER_GATEWAY)
 
 
@@ -62,18 +61,21 @@ class Ports:
         """All or none. `addresses` None-like is said by UNASKED; `groups_given` False: the default group.
 
         Raises NotFound, Refused, BadInput, Conflict("over-quota"), ("address-in-use"), ("no-addresses"),
-        ("mac-in-use")."""
+        ("mac-in-use"), ("foreign-device")."""
         check_bulk(wanted)
         given = groups_given or [True] * len(wanted)
         now = self._desk.now()
+        projects = [for_project(who, Kind.PORT, one.project) for one in wanted]
+        named_ports = [replace(one, project=project) for one, project in zip(wanted, projects, strict=True)]
+        servers = await own_servers(self._desk.servers, who, named_ports)
 
         def work(unit: Unit) -> list[Port]:
             made = []
-            for one, named in zip(wanted, given, strict=True):
-                project = for_project(who, Kind.PORT, one.project)
+            for one, project, named in zip(wanted, projects, given, strict=True):
                 network = seen(unit.networks, who, Kind.NETWORK, unit.networks.networks, one.network)
                 port = replace(one, id=self._desk.new_uuid(), project=project, created_at=now, updated_at=now)
                 port = replace(port, port_security=port.port_security and network.port_security)
+                check_device(unit.networks, who, port, None, servers)
                 self._permit(who, network, port, None)
                 if not named and grouped(port):
                     port = replace(port, groups=(ensure_default(self._desk, unit, project).id,))
@@ -92,7 +94,8 @@ class Ports:
         return await self._desk.read(lambda rows: page(rows, who, Kind.PORT, rows.ports, listing, marker))
 
     async def update(self, who: Principal, id: str, changes: Changes, expected: int | None = None) -> Port:
-        """Raises NotFound, Refused, BadInput, Conflict as `create`, Changed."""
+        """Raises NotFound, Refused, BadInput, Conflict as `create`, ("service-port"), Changed."""
+        servers = await self._servers_named(who, id, changes)
 
         def work(unit: Unit) -> Port:
             rows = unit.networks
@@ -103,6 +106,10 @@ class Ports:
             new = replace(old, **changes)  # type: ignore[arg-type]  # of the fields' own types
             if "options" in changes:
                 new = replace(new, options=_merged(old, new))
+            check_device(rows, who, new, old, servers)
+            if new.device != old.device:
+                # It answers no wish of the server that it was made for any more, and goes with none.
+                new = replace(new, place=-1, tag="", ours=False)
             self._permit(who, network, new, old)
             if new.groups != old.groups:
                 check_groups(rows, who, [one for one in new.groups if one not in old.groups])
@@ -124,7 +131,7 @@ class Ports:
         def work(unit: Unit) -> Port:
             rows = unit.networks
             port = changeable(rows, who, "delete", Kind.PORT, rows.ports, id, expected)
-            if port.owner in _SERVICE and _belongs(rows, port):
+            if of_service(rows, port):
                 raise Conflict(
                     "service-port",
                     f"Port {id} cannot be deleted directly via the port API: has device owner {port.owner}.",
@@ -133,6 +140,15 @@ class Ports:
             return port
 
         await self._desk.news.tell(who, [await self._desk.change("port.deleted", work)])
+
+    async def _servers_named(self, who: Principal, id: str, changes: Changes) -> frozenset[tuple[str, str]]:
+        if not {"device", "owner"} & set(changes):
+            return frozenset()
+        old = await self.show(who, id)
+        new = replace(old, **changes)  # type: ignore[arg-type]  # of the fields' own types
+        if (new.device, new.owner) == (old.device, old.owner):
+            return frozenset()
+        return await own_servers(self._desk.servers, who, [new])
 
     def _permit(self, who: Principal, network: Network, new: Port, old: Port | None) -> None:
         """What only administrators, or only who owns the network, may say of a port. Raises Refused."""
@@ -143,9 +159,8 @@ class Ports:
             return
         fixed = old is None and new.addresses != UNASKED and any(one.address for one in new.addresses)
         moved = old is not None and new.addresses != old.addresses and any(one.address for one in new.addresses)
-        owner = new.owner != before.owner and new.owner.startswith("network:")
         mac = old is None and bool(new.mac)
-        if fixed or moved or owner or mac or new.pairs != before.pairs or new.port_security != before.port_security:
+        if fixed or moved or mac or new.pairs != before.pairs or new.port_security != before.port_security:
             require(who, "network:administer_port")
 
 
@@ -268,13 +283,6 @@ def _forget_lost(rows: NetworkRows, old: Port, new: Port, now: Wall) -> None:
     for floating in rows.floating_ips.listed(Listing({"port": (new.id,)}, limit=MAX_LIST)):
         if floating.fixed not in kept:
             changed(rows.floating_ips, floating, replace(floating, port="", fixed="", router=""), now)
-
-
-def _belongs(rows: NetworkRows, port: Port) -> bool:
-    """What the port is of is there still."""
-    if port.owner == FLOATING:
-        return rows.floating_ips.get(port.device) is not None
-    return rows.routers.get(port.device) is not None
 
 
 def _merged(old: Port, new: Port) -> tuple[DhcpOption, ...]:

@@ -202,6 +202,7 @@ class Routers:
             device=router.id,
             owner=ROUTER_INTERFACE,
             port_security=False,
+            ours=True,
         )
         return ports.make(self._desk, unit, network, port, (FixedIp(subnet.id, subnet.gateway),))
 
@@ -214,7 +215,9 @@ class Routers:
             raise BadInput("bad-interface", "Bad router request: Port has no fixed IP addresses.")
         subnets = [rows.subnets.get(one.subnet) for one in port.addresses]
         self._apart(rows, router, [one for one in subnets if one is not None])
-        new = replace(port, device=router.id, owner=ROUTER_INTERFACE, groups=(), pairs=(), port_security=False)
+        new = replace(
+            port, device=router.id, owner=ROUTER_INTERFACE, groups=(), pairs=(), port_security=False, ours=True
+        )
         return ports.store(rows, port, replace(new, status=ports.status_of(new)), self._desk.now())
 
     def _apart(self, rows: NetworkRows, router: Router, new: Sequence[Subnet]) -> None:
@@ -316,8 +319,9 @@ class Routers:
 
 
 def interfaces_of(rows: NetworkRows, router: str) -> list[Port]:
-    """At most 1,000."""
-    return list(rows.ports.listed(Listing({"device": (router,), "owner": (ROUTER_INTERFACE,)}, limit=MAX_LIST)))
+    """Those that this service plugged in, not what only says so. At most 1,000."""
+    listing = Listing({"device": (router,), "owner": (ROUTER_INTERFACE,), "ours": (True,)}, limit=MAX_LIST)
+    return list(rows.ports.listed(listing))
 
 
 def connected(rows: NetworkRows, router: Router) -> list[Subnet]:

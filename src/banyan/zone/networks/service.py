@@ -39,16 +39,21 @@ class NetworkService:
     tags: Tags
     serving: ServerNetworks
 
-    def upkeep(self, clock: Clock, servers: Servers) -> Upkeep:
+    def upkeep(self, clock: Clock) -> Upkeep:
         """Who looks after ports whose servers are gone."""
-        return Upkeep(self.desk, clock, servers, self.serving)
+        return Upkeep(self.desk, clock, self.serving)
 
 
 def make_networks(
-    own: Own, store: Store, ids: Ids, defaults: NetworkLimits = NETWORK_DEFAULTS, places: Places | None = None
+    own: Own,
+    store: Store,
+    ids: Ids,
+    servers: Servers,
+    defaults: NetworkLimits = NETWORK_DEFAULTS,
+    places: Places | None = None,
 ) -> NetworkService:
-    """`defaults`: what every project may have. `places`: of a zone with others below it."""
-    desk = Desk(own, store, ids, defaults, places or OnePlace())
+    """`servers`: of the whole tree. `defaults`: what every project may have. `places`: of a zone with others below."""
+    desk = Desk(own, store, ids, servers, defaults, places or OnePlace())
     return NetworkService(
         desk,
         Networks(desk),

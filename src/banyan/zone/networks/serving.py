@@ -98,6 +98,7 @@ class ServerNetworks:
         port = rows.ports.get(wish.port)
         if port is None or not may(who, "network:update_port", Target(project=port.project)):
             raise BadInput("bad-port", f"Port {wish.port[:255]} could not be found.")
+        _usable(port, who.project)
         if count > 1:
             raise BadInput("one-port-many", "Invalid input for networks: a port is for one server only.")
         if port.device:
@@ -148,7 +149,7 @@ class ServerNetworks:
     ) -> Mapping[str, tuple[Nic, ...]]:
         def work(unit: Unit) -> Mapping[str, tuple[Nic, ...]]:
             rows = unit.networks
-            made = {(port.device, port.place): port for port in _ports_of(rows, servers)}
+            made = {(port.device, port.place): port for port in _ports_of(rows, servers, who.project)}
             chosen = self._groups(unit, who.project, plan)
             networks: dict[str, Network] = {}
             for place, wish in enumerate(plan.wishes):
@@ -213,6 +214,7 @@ class ServerNetworks:
         port = rows.ports.get(wish.port)
         if port is None or not may(who, "network:update_port", Target(project=port.project)):
             raise BadInput("bad-port", f"Port {wish.port[:255]} could not be found.")
+        _usable(port, who.project)
         if port.device:
             raise Conflict("port-in-use", f"Port {port.id} is still in use.")
         new = replace(port, device=server, owner=OWNER, place=place, tag=wish.tag, ours=False)
@@ -254,7 +256,7 @@ class ServerNetworks:
     async def detach(self, who: Principal, server: Server, port: str) -> None:
         def work(unit: Unit) -> None:
             found = unit.networks.ports.get(port)
-            if found is None or found.device != server.id:
+            if found is None or (found.device, found.project) != (server.id, server.project):
                 raise NotFound("no-port", f"Port {port[:255]} could not be found.")
             self._unplug(unit.networks, found)
 
@@ -290,7 +292,7 @@ class ServerNetworks:
     async def interfaces(self, who: Principal, server: Server) -> Sequence[Interface]:
         def work(rows: NetworkRows) -> Sequence[Interface]:
             found = []
-            for port in _ports_of(rows, [server.id]):
+            for port in _ports_of(rows, [server.id], server.project):
                 network = rows.networks.get(port.network)
                 if network is not None:
                     subnets = {one.address: one.subnet for one in port.addresses}
@@ -303,7 +305,8 @@ class ServerNetworks:
 
     async def groups(self, who: Principal, server: Server) -> Sequence[tuple[SecurityGroup, tuple[SecurityRule, ...]]]:
         def work(rows: NetworkRows) -> Sequence[tuple[SecurityGroup, tuple[SecurityRule, ...]]]:
-            found = rows.groups.some([id for port in _ports_of(rows, [server.id]) for id in port.groups])
+            mine = _ports_of(rows, [server.id], server.project)
+            found = rows.groups.some([id for port in mine for id in port.groups])
             by_name = sorted(found.values(), key=lambda one: (one.name, one.id))
             return [(group, tuple(rules_of(rows, group.id))) for group in by_name]
 
@@ -312,28 +315,28 @@ class ServerNetworks:
     async def join_group(self, who: Principal, server: Server, group: str) -> tuple[str, ...]:
         def work(unit: Unit) -> tuple[str, ...]:
             rows, found = unit.networks, _known(unit.networks, server.project, group)
-            mine = [port for port in _ports_of(rows, [server.id]) if ports.grouped(port)]
+            mine = [port for port in _ports_of(rows, [server.id], server.project) if ports.grouped(port)]
             if mine and all(found.id in port.groups for port in mine):
                 text = f"Security group {found.id} is already associated with the instance {server.id}"
                 raise Conflict("in-group", text)
             for port in mine:
                 if found.id not in port.groups:
                     ports.store(rows, port, replace(port, groups=(*port.groups, found.id)), self._desk.now())
-            return _names(rows, server.id)
+            return _names(rows, server)
 
         return await self._desk.change("network.group-joined", work)
 
     async def leave_group(self, who: Principal, server: Server, group: str) -> tuple[str, ...]:
         def work(unit: Unit) -> tuple[str, ...]:
             rows, found = unit.networks, _known(unit.networks, server.project, group)
-            mine = [port for port in _ports_of(rows, [server.id]) if found.id in port.groups]
+            mine = [port for port in _ports_of(rows, [server.id], server.project) if found.id in port.groups]
             if not mine:
                 text = f"Security group {found.id} not associated with the instance {server.id}"
                 raise NotFound("not-in-group", text)
             for port in mine:
                 left = tuple(one for one in port.groups if one != found.id)
                 ports.store(rows, port, replace(port, groups=left), self._desk.now())
-            return _names(rows, server.id)
+            return _names(rows, server)
 
         return await self._desk.change("network.group-left", work)
 
@@ -382,6 +385,12 @@ def _network(rows: NetworkRows, wish: NetworkWish) -> Network:
     return found
 
 
+def _usable(port: Port, project: str) -> None:
+    """Administrators reach ports of all projects; a server has only its own project's."""
+    if port.project != project:
+        raise BadInput("bad-port", f"Port {port.id} not usable for a server of project {project}.")
+
+
 def _group(rows: NetworkRows, project: str, name: str) -> SecurityGroup | None:
     """None for a default group that is not made yet. Raises BadInput("bad-security-group")."""
     found = named(rows, project, name)
@@ -397,12 +406,15 @@ def _known(rows: NetworkRows, project: str, name: str) -> SecurityGroup:
     return found
 
 
-def _ports_of(rows: NetworkRows, servers: Sequence[str]) -> list[Port]:
-    """In the order of the wishes that they answer."""
+def _ports_of(rows: NetworkRows, servers: Sequence[str], project: str | None = None) -> list[Port]:
+    """In the order of the wishes that they answer. `project`: the servers'; what another's port says is not so. None
+    only of servers that are gone, whose name is taken off all ports."""
     found: list[Port] = []
+    mine = {} if project is None else {"project": (project,)}
     for begin in range(0, len(servers), _SOME):
         some = tuple(servers[begin : begin + _SOME])
-        found.extend(rows.ports.listed(Listing({"device": some}, sort=(("place", False),), limit=10 * MAX_LIST)))
+        listing = Listing({"device": some, **mine}, sort=(("place", False),), limit=10 * MAX_LIST)
+        found.extend(rows.ports.listed(listing))
     return [port for port in found if port.owner.startswith(COMPUTE)]
 
 
@@ -412,7 +424,7 @@ def _nic(port: Port, network: Network, floating: Sequence[str] = ()) -> Nic:
     return Nic(port.id, port.mac, network.id, tuple(addresses), network.name, port.tag, port.ours)
 
 
-def _names(rows: NetworkRows, server: str) -> tuple[str, ...]:
-    ids = [id for port in _ports_of(rows, [server]) for id in port.groups]
+def _names(rows: NetworkRows, server: Server) -> tuple[str, ...]:
+    ids = [id for port in _ports_of(rows, [server.id], server.project) for id in port.groups]
     there = rows.groups.some(ids)
     return tuple(dict.fromkeys(there[id].name for id in ids if id in there))

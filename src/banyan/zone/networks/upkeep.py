@@ -19,7 +19,6 @@ from banyan.core.server import ServerQuery, VmState
 from banyan.core.time import Mono, Wall
 from banyan.zone.networks.desk import Desk
 from banyan.zone.networks.serving import OWNER, ServerNetworks
-from banyan.zone.servers.surface import Servers
 
 log = structlog.get_logger("banyan.networks")
 
@@ -40,10 +39,9 @@ class Upkeep:
 
     name = "networks"
 
-    def __init__(self, desk: Desk, clock: Clock, servers: Servers, serving: ServerNetworks) -> None:
+    def __init__(self, desk: Desk, clock: Clock, serving: ServerNetworks) -> None:
         self._desk = desk
         self._clock = clock
-        self._servers = servers
         self._serving = serving
         self._since: Wall | None = None
         self._began = Wall(0.0)
@@ -66,7 +64,7 @@ class Upkeep:
         since = Wall(now - LISTED) if self._since is None else self._since
         for _ in range(PAGES):
             query = ServerQuery(every_project=True, deleted=True, changed_since=since, after=self._page, limit=ROWS)
-            page = await self._servers.page(SYSTEM, query, LOOK)
+            page = await self._desk.servers.page(SYSTEM, query, LOOK)
             gone = [one.id for one in page.servers if one.state is VmState.DELETED]
             given += await self._give(gone)
             self._page = page.after
@@ -86,7 +84,7 @@ class Upkeep:
     async def _gone(self, id: str) -> bool:
         now = self._clock.now()
         try:
-            server = await self._servers.show(SYSTEM, id)
+            server = await self._desk.servers.show(SYSTEM, id)
         except NotFound:
             if len(self._missing) >= MISSING and id not in self._missing:
                 self._missing.pop(next(iter(self._missing)))

@@ -239,6 +239,10 @@ class ServerRows(Protocol):
         """Each before, as it was read in this transaction, and after. Id, issuer, project, rack and instant of creation
         stay."""
 
+    def step(self, *pairs: tuple[Server, Server]) -> bool:
+        """As `update`, of rows that were not read, for what most steps of a life change: state, task, power, instants.
+        False if one of them is not as its before any more, by its revision: then this unit is to fail."""
+
     def page(self, query: ServerQuery) -> ServerPage:
         """Looks at no more than a bounded number of rows: a page may be short, even empty, and still go on."""
 

@@ -110,27 +110,27 @@ class BulkInsert:
 
 class BulkUpdate:
     """Changes `names` of rows by the table's key, which is one column; rows are tuples of the new values, then the key.
-    No row twice in one call."""
+    No row twice in one call. With `still`, another column, only rows that hold there what the tuple ends with."""
 
-    def __init__(self, table: Table, names: Sequence[str]) -> None:
+    def __init__(self, table: Table, names: Sequence[str], still: str = "") -> None:
         (key,) = (column.name for column in table.primary_key)
+        held = (key, still) if still else (key,)
         sets = ", ".join(f'"{name}" = ?' for name in names)
-        self._sqlite = f'UPDATE {table.name} SET {sets} WHERE "{key}" = ?'
+        self._sqlite = f"UPDATE {table.name} SET {sets} WHERE " + " AND ".join(f'"{name}" = ?' for name in held)
         news = ", ".join(f'"{name}" = new."{name}"' for name in names)
-        arrays = ", ".join(f"%s::{_array(table.c[name].type)}[]" for name in (*names, key))
-        listed = ", ".join(f'"{name}"' for name in (*names, key))
-        self._postgresql = (
-            f'UPDATE {table.name} SET {news} FROM unnest({arrays}) AS new({listed}) WHERE {table.name}."{key}" = '
-            f'new."{key}"'
-        )
+        arrays = ", ".join(f"%s::{_array(table.c[name].type)}[]" for name in (*names, *held))
+        listed = ", ".join([*(f'"{name}"' for name in names), *(f'"was_{name}"' for name in held)])
+        same = " AND ".join(f'{table.name}."{name}" = new."was_{name}"' for name in held)
+        self._postgresql = f"UPDATE {table.name} SET {news} FROM unnest({arrays}) AS new({listed}) WHERE {same}"
 
-    def __call__(self, connection: Connection, rows: Sequence[tuple[object, ...]]) -> None:
+    def __call__(self, connection: Connection, rows: Sequence[tuple[object, ...]]) -> int:
+        """How many were changed."""
         if not rows:
-            return
+            return 0
         if connection.dialect.name == "sqlite":
-            run_many(connection, self._sqlite, rows)
-        else:
-            connection.exec_driver_sql(self._postgresql, tuple(list(column) for column in zip(*rows, strict=True)))
+            return run_many(connection, self._sqlite, rows)
+        columns = tuple(list(column) for column in zip(*rows, strict=True))
+        return connection.exec_driver_sql(self._postgresql, columns).rowcount
 
 
 class OfMany:

@@ -48,6 +48,7 @@ class _Life(msgspec.Struct, frozen=True, array_like=True):
     fault: Fault | None = None
     nics: tuple[Nic, ...] = ()
     resize: PendingResize | None = None
+    connected: bool = False
 
 
 class _Content(msgspec.Struct, frozen=True, array_like=True):
@@ -65,7 +66,7 @@ _ALL = [column for column in _T.c if column.name != "user_data"]
 _GET = select(_T).where(_T.c.id == bindparam("id"))
 _MANY = OfMany(_T.c.id, lambda listed: select(*_ALL).where(listed))
 _INSERT = BulkInsert(_T)
-_SHOWN = ("description", "hostname", "host_name", "locked_by", "locked_reason", "fault", "nics")
+_SHOWN = ("description", "hostname", "host_name", "locked_by", "locked_reason", "fault", "nics", "connected")
 # What never changes; what most steps of a life change, and no index but that of what is busy goes by; and the rest.
 _FIXED = ("id", "issuer", "project", "user", "rack", "created", "order", "index", "request")
 _STEPS = ("state", "task", "power", "wanted", "updated", "launched", "move", "revision", "progress", *_SHOWN)
@@ -76,6 +77,7 @@ _WHOLE = tuple(column.name for column in _T.c if column.name not in _KEY)
 # Also what was read without its user data may be changed.
 _REST = tuple(name for name in _WHOLE if name != "user_data")
 _UPDATES = {names: BulkUpdate(_T, names) for names in (_STEP, _REST, _WHOLE)}
+_STEP_ON = BulkUpdate(_T, _STEP, "revision")
 _BUSY = (
     select(_T)
     .where(
@@ -169,6 +171,13 @@ class SqlServers:
             rows.setdefault(names, []).append((*(row[name] for name in names), before.id))
         for names, changed in rows.items():
             _UPDATES[names](self._connection, changed)
+
+    def step(self, *pairs: tuple[Server, Server]) -> bool:
+        for before, after in pairs:
+            if _differs(before, after, (*_FIXED, *_OTHERS)):
+                raise ValueError(f"server {before.id}: this changes more than a step of its life does")
+        rows = [(*_step(after), before.id, before.revision) for before, after in pairs]
+        return all(_STEP_ON(self._connection, batch) == len(batch) for batch in batches(rows))
 
     def page(self, query: ServerQuery) -> ServerPage:
         return PAGES(self._connection, query)
@@ -278,7 +287,17 @@ def _step(s: Server) -> tuple[object, ...]:
 
 def _life(s: Server) -> bytes:
     return _ENCODE(
-        _Life(s.description, s.hostname, s.host_name, s.locked_by, s.locked_reason, s.fault, s.nics, s.resize)
+        _Life(
+            s.description,
+            s.hostname,
+            s.host_name,
+            s.locked_by,
+            s.locked_reason,
+            s.fault,
+            s.nics,
+            s.resize,
+            s.connected,
+        )
     )
 
 

@@ -165,6 +165,21 @@ def test_what_was_read_without_user_data_keeps_it(kept: Kept) -> None:
     assert found == replace(made(1), name="new", locked=True)
 
 
+def test_a_step_is_taken_from_the_row_that_it_was_worked_out_from(kept: Kept) -> None:
+    kept.write(lambda u: u.servers.insert([made(n) for n in range(4)]))
+    steps = [(made(n), made(n, state=VmState.ACTIVE, task=Task.NONE, launched=Wall(2.0), revision=2)) for n in range(3)]
+    assert kept.write(lambda u: u.servers.step(*steps[:2]))
+    assert [kept.read(lambda u, n=n: u.servers.get(made(n).id)) for n in range(4)] == [
+        *(after for _, after in steps[:2]),
+        made(2),
+        made(3),
+    ]
+    assert not kept.write(lambda u: u.servers.step(*steps)), "the first two were taken"
+    assert kept.write(lambda u: u.servers.step())
+    with pytest.raises(ValueError, match="more than a step"):
+        kept.write(lambda u: u.servers.step((made(3), made(3, name="new", revision=2))))
+
+
 def test_what_says_whose_it_is_never_changes(kept: Kept) -> None:
     kept.write(lambda u: u.servers.insert([made(1)]))
     with pytest.raises(ValueError, match="project"):

@@ -12,7 +12,7 @@ import asyncio
 import dataclasses
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -69,6 +69,10 @@ class _Outcome:
     after: Sighting | Fault | None
     lost: bool
     future: asyncio.Future[Server | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class _Overtaken(Exception):
+    """A row is not as it was written any more."""
 
 
 class Work:
@@ -394,12 +398,21 @@ class Work:
                         outcome.future.set_result(row)
 
     async def _write(self, batch: Sequence[_Outcome]) -> list[Server | None]:
-        """One unit for all. A row that another action has taken over meanwhile is left to that."""
+        """One unit for all. A row that another action has taken over meanwhile is left to that. First builds that went
+        well are most of what there is: their rows are taken to be as they were written, and read only if one is not."""
+        built = {outcome.server.id: outcome.server for outcome in batch if _is_told_by_row(outcome)}
+        try:
+            return await self._write_on(batch, built)
+        except _Overtaken:
+            return await self._write_on(batch, {})
+
+    async def _write_on(self, batch: Sequence[_Outcome], known: Mapping[str, Server]) -> list[Server | None]:
+        """Raises _Overtaken if one of the rows that are `known` is another one by now."""
         now = self._own.wall()
-        ids = [outcome.server.id for outcome in batch]
+        asked = [outcome.server.id for outcome in batch if outcome.server.id not in known]
 
         def work(unit: Unit, effect: Effect) -> list[Server | None]:
-            rows = unit.servers.many(ids)
+            rows = {**known, **(unit.servers.many(asked) if asked else {})}
             left: list[Server | None] = []
             changed: list[tuple[Server, Server]] = []
             for outcome in batch:
@@ -413,7 +426,9 @@ class Work:
                     changed.append((row, after))
                 self._note(unit, row, outcome, now)
                 left.append(None if after.task is Task.NONE else after)
-            unit.servers.update(*changed)
+            if known and not unit.servers.step(*(pair for pair in changed if pair[0].id in known)):
+                raise _Overtaken
+            unit.servers.update(*(pair for pair in changed if pair[0].id not in known))
             effect.pairs += changed
             return left
 
@@ -450,6 +465,11 @@ def first_action(server: Server) -> ActionRecord:
         events=events,
         number=1,
     )
+
+
+def _is_told_by_row(outcome: _Outcome) -> bool:
+    """A first build that went well, of which nothing else is written."""
+    return outcome.server.task is Task.SPAWNING and outcome.record is None and not isinstance(outcome.after, Fault)
 
 
 def _after(row: Server, outcome: _Outcome, now: Wall) -> Server:

@@ -7,6 +7,8 @@ from banyan.api.openstack.table import OPEN, Operation, op, op_with
 from banyan.core.directory import ActorKind
 from banyan.core.principal import ScopeKind
 
+# not-offered: domain configuration, endpoint groups, OAuth 1.0a, stored policies, trusts, and unified limits
+
 
 def _grants() -> tuple[Operation, ...]:
     """A role of a user or a group on a project, a domain, the system; and for what lies below."""

@@ -25,6 +25,9 @@ from banyan.api.nova import (
 from banyan.api.openstack.call import Answer, Call
 from banyan.api.openstack.table import OPEN, Method, Operation, op, op_with
 
+# not-offered: Compute's old security groups, floating IPs, networks (2.36), image metadata (2.39), os-hosts (2.43)
+# not-offered: server diagnostics (501), external events of other services, and the usage audit log
+# not-offered: volumes, file injection, consoles, live migration and evacuation by hand, trusted certificates
 # User data is up to 64 KiB in base 64; a thousand tags or items of metadata come beside it.
 _LARGE = 512 * 1024
 _SERVER = "/v2.1/servers/{server_id}"

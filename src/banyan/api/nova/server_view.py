@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from banyan.api.nova import words
 from banyan.api.openstack.call import Call
+from banyan.core.ids import read_guest_id
 from banyan.core.order import FlavorSnapshot
 from banyan.core.permissions import Target, may
 from banyan.core.server import Nic, Server, VmState
+from banyan.core.time import Wall
 from banyan.zone.compute.hosts import DEFAULT_ZONE
 from banyan.zone.compute.life import ACCESS_4, ACCESS_6, NOTES
 
@@ -25,6 +28,8 @@ class Shown:
     user_data: bool = True
 
 
+# The status of a server whose zone can not be asked.
+UNKNOWN: Final = "UNKNOWN"
 WHOLE, LISTED = Shown(), Shown(groups=False)
 
 
@@ -52,6 +57,15 @@ class ServerView:
 
     def brief(self, server: Server) -> dict[str, object]:
         return {"id": server.id, "name": server.name, "links": self.links(server.id)}
+
+    def unknown(self, id: str) -> dict[str, object] | None:
+        """A server whose zone can not be asked: what its id tells of it, which may be gone, or of another project. None
+        for an id that Banyan did not give."""
+        parts = read_guest_id(id)
+        if parts is None:
+            return None
+        created = words.time(Wall(parts.milliseconds / 1000))
+        return {"id": id, "status": UNKNOWN, "created": created, "links": self.links(id)}
 
     def whole(self, server: Server, shown: Shown = WHOLE) -> dict[str, object]:
         spec, minor = server.spec, self._minor

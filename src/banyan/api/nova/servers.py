@@ -11,7 +11,7 @@ from banyan.api.nova import fields, server_create, server_query
 from banyan.api.nova.fields import Fields, inner
 from banyan.api.nova.server_view import LISTED, WHOLE, ServerView, Shown, reservation
 from banyan.api.openstack.call import Answer, Call, Reply
-from banyan.core.errors import NotFound
+from banyan.core.errors import NotFound, Unreachable
 from banyan.core.permissions import may
 from banyan.core.server import Change, Server, VmState
 from banyan.core.shares import RETRY_HEADER
@@ -50,8 +50,17 @@ def make_password(call: Call) -> str:
 
 async def show(call: Call) -> Answer:
     """One server."""
-    server = await found(call)
-    return {"server": ServerView(call).whole(server)}
+    view = ServerView(call)
+    try:
+        return {"server": view.whole(await found(call))}
+    except Unreachable as error:
+        # As Nova does from 2.69 on for a cell that is down; of a server above its zone, only its id is known.
+        shown = (
+            view.unknown(server_id(call)) if call.version.minor >= 69 and error.code == "member-unreachable" else None
+        )
+        if shown is None:
+            raise
+        return {"server": shown}
 
 
 async def found(call: Call) -> Server:

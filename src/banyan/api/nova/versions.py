@@ -84,7 +84,7 @@ HISTORY: Mapping[int, str] = {
     66: "Servers, actions and migrations are filtered by changes-before.",
     67: "Devices may name a volume type; volumes are not offered.",
     68: "Live migration and evacuation are never forced.",
-    69: "Servers in zones that can not be asked are shown as far as they are known, UNKNOWN.",
+    69: "A server whose zone can not be asked is shown, UNKNOWN, by its id; lists name such zones in X-Banyan-Absent.",
     70: "Interfaces show their tags.",
     71: "A server shows the groups that it is of.",
     72: "Ports may ask for bandwidth; they do not here.",

@@ -222,6 +222,32 @@ async def exercise(store: SqlStore, seen: list[Guest]) -> dict[str, float]:
     return found
 
 
+async def fenced(locations: tuple[str, str], folder: Path, count: int = 1_500) -> dict[str, float]:
+    """What it costs that one process alone has the database (store/sole.py): unit by unit, turn about with a store that
+    does not look, so that whatever else the machine does meets both."""
+    stores = [
+        open_store(folder / f"sole-{sole}", location, ids=SystemIds(), clock=SystemClock(), sole=sole)
+        for sole, location in zip((True, False), locations, strict=True)
+    ]
+    taken: tuple[list[float], list[float]] = ([], [])
+    try:
+        for number in range(count):
+            for at in (0, 1) if number % 2 else (1, 0):
+                began = perf_counter()
+                await stores[at].write("line", append)
+                taken[at].append(perf_counter() - began)
+    finally:
+        for store in stores:
+            await store.close()
+    alone, plain = (sorted(one) for one in taken)
+    return {
+        "alone, median ms": median(alone) * 1e3,
+        "not alone, median ms": median(plain) * 1e3,
+        "alone : not, median": median(alone) / median(plain),
+        "alone : not, the tenth part that is quickest": alone[count // 10] / plain[count // 10],
+    }
+
+
 async def inline() -> dict[str, float]:
     ids = SystemIds()
     InlineStore(ids, no_pause)
@@ -253,9 +279,10 @@ def measure(folder: Path, seen: list[Guest]) -> dict[str, dict[str, float]]:
     found["sqlite"] |= {"database, MB": size, "backup, MB/s": size / seconds}
     found["inline"] = asyncio.run(inline())
     with ExitStack() as stack:
-        url = postgresql(stack)
-        if url is not None:
-            found["postgresql"] = asyncio.run(zone(url, folder / "zone-pg"))
+        make = postgresql(stack)
+        if make is not None:
+            found["postgresql"] = asyncio.run(zone(make(), folder / "zone-pg"))
+            found["postgresql, one process alone"] = asyncio.run(fenced((make(), make()), folder))
     raw, lite = found["raw sqlite3"], found["sqlite"]
     found["ratios"] = {
         "one unit : one raw commit": lite["one caller, units/s"] / raw["one row to a commit, rows/s"],
@@ -267,15 +294,16 @@ def measure(folder: Path, seen: list[Guest]) -> dict[str, dict[str, float]]:
     return found
 
 
-def postgresql(stack: ExitStack) -> str | None:
-    """A private server that keeps what it acknowledges, where this machine has one."""
-    if not any(Path("/usr/lib/postgresql").glob("*/bin/postgres")):
+def postgresql(stack: ExitStack) -> Callable[[], str] | None:
+    """Makes databases of a private server that keeps what it acknowledges, where this machine has one."""
+    from tests.contract.store.postgresql import SKIP, prepare, running
+
+    if SKIP:
         return None
-    from tests.contract.store.postgresql import prepare, running
 
     server = stack.enter_context(running("fsync=on"))
     prepare(server)
-    return server.new_database()
+    return server.new_database
 
 
 def main() -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from banyan.api.listen import public_socket
 from banyan.core.errors import BadInput, Conflict
-from banyan.core.ids import check_name
 from banyan.core.ports import Clock, Ids
 from banyan.drivers.registry import Drivers, Registry
 from banyan.link.sockets import Proxy
@@ -22,7 +21,6 @@ from banyan.serve.queue import queue_context
 from banyan.store.keys import seal_from_file
 from banyan.store.location import parse_location
 from banyan.store.lock import holder
-from banyan.store.open import DATABASE_NAME
 from banyan.trust import tokens
 
 
@@ -30,16 +28,14 @@ def check_start(settings: Settings, join_code: str | None, clock: Clock, ids: Id
     """Raises what `serve`, or without `listens` `join`, would be refused for: BadInput, Conflict, Unreachable, or
     Broken("seal-key-missing")."""
     racks = settings.for_zone().racks
-    if not settings.store.url and not (settings.folder / DATABASE_NAME).exists():
-        check_name(settings.zone.name)
+    if settings.store.url:
+        parse_location(settings.store.url)
     if join_code is None:
         settings.for_parent()
     else:
         tokens.parse(join_code)
     link = settings.link
     Proxy.parse(link.proxy, link.proxy_user, link.proxy_password_file)
-    if settings.store.url:
-        parse_location(settings.store.url)
     seal = seal_file(settings)
     if seal is not None:
         seal_from_file(seal, ids)

@@ -35,12 +35,14 @@ WRITER_LOCK = APPLICATION_ID
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """Two ways into one database. `what` names it in errors; `warnings` are what a server said of late."""
+    """Two ways into one database. `what` names it in errors; `warnings` are what a server said of late; `begins` has
+    a writer on a server wait for its turn."""
 
     what: str
     writer: Engine
     reader: Engine
     warnings: list[str] = field(default_factory=list)
+    begins: Callable[[Connection], None] | None = None
 
     def dispose(self) -> None:
         self.writer.dispose()
@@ -55,14 +57,15 @@ def database(location: Location) -> Database:
             return _postgresql(url)
 
 
-def begin_with(engine: Engine, *statements: str) -> None:
-    """Has every transaction of `engine` begin with these statements."""
+def begin_with(engine: Engine, *statements: str) -> Callable[[Connection], None]:
+    """Has every transaction of `engine` begin with these statements; the listener that does it."""
 
     def begin(connection: Connection) -> None:
         for statement in statements:
             run(connection, statement)
 
     event.listen(engine, "begin", begin)
+    return begin
 
 
 def on_connect(engine: Engine, *pragmas: str) -> None:
@@ -157,8 +160,8 @@ def _postgresql(url: str) -> Database:
         )
 
     writer, reader = engine(_WRITER, writes=True), engine(_READER, writes=False)
-    begin_with(writer, f"SELECT pg_advisory_xact_lock({WRITER_LOCK})")
-    return Database(named(url), writer, reader, warnings)
+    begins = begin_with(writer, f"SELECT pg_advisory_xact_lock({WRITER_LOCK})")
+    return Database(named(url), writer, reader, warnings, begins)
 
 
 def named(url: str) -> str:

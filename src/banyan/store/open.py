@@ -59,7 +59,7 @@ def open_store(
             "bad-data-folder", f"the data folder {data} can not be used ({error.strerror}); give another (--data)"
         ) from error
     try:
-        alone = _alone(where) if sole and isinstance(where, PostgresqlServer) else None
+        alone = _alone(where, ids) if sole and isinstance(where, PostgresqlServer) else None
 
         def release() -> None:
             if alone is not None:
@@ -84,10 +84,10 @@ def open_store(
         raise
 
 
-def _alone(server: PostgresqlServer) -> SoleProcess:
+def _alone(server: PostgresqlServer, ids: Ids) -> SoleProcess:
     what = named(server.url)
     try:
-        return SoleProcess(server, what)
+        return SoleProcess(server, what, ids)
     except psycopg.Error as error:
         raise refusal(DBAPIError(None, None, error), what) from error
 

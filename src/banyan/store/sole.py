@@ -3,6 +3,9 @@
 A folder's lock (lock.py) says nothing to another machine, or folder. Several controllers of one zone have no contract
 yet: two would both believe to be the zone. The server drops the lock with the session, however that ends; so each
 writing transaction looks whether our session has it still, and takes it anew before anything more is written.
+
+To look for the lock in pg_locks is a round trip and a list of all locks. So the session has a second one, of a number
+that is drawn for it: a writer tries for that as it takes its turn, in one statement, and gets it only if it is lost.
 """
 
 from __future__ import annotations
@@ -14,12 +17,13 @@ from sqlalchemy import Connection, event
 from sqlalchemy.exc import OperationalError
 
 from banyan.core.errors import Conflict
-from banyan.store.engine import APPLICATION_ID, CONNECT_TIMEOUT, Database
+from banyan.core.ports import Ids
+from banyan.store.engine import APPLICATION_ID, CONNECT_TIMEOUT, WRITER_LOCK, Database
 from banyan.store.location import PostgresqlServer
 
 # The two-part space of advisory locks, which that of the writers (engine.WRITER_LOCK) does not touch.
 _KEY = f"{APPLICATION_ID}, 1"
-_OURS = (
+_HOLDER = (
     "EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 "
     f"AND classid = {APPLICATION_ID} AND objid = 1 "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -32,12 +36,13 @@ class SoleProcess:
     Its `watch` has every transaction of a writer refused, as one that finds no server, while another has the lock.
     """
 
-    def __init__(self, server: PostgresqlServer, what: str) -> None:
+    def __init__(self, server: PostgresqlServer, what: str, ids: Ids) -> None:
         self._url = server.url
         self._what = what
+        self._ids = ids
         self._guard = threading.Lock()
         self._session: psycopg.Connection[tuple[object, ...]] | None = None
-        self._pid = 0
+        self._begin = ""
         self._take()
 
     def _take(self) -> None:
@@ -55,15 +60,21 @@ class SoleProcess:
             row = session.execute(f"SELECT pg_try_advisory_lock({_KEY})").fetchone()
             if row is None or not row[0]:
                 raise self._held(session)
+            mark = int.from_bytes(self._ids.token(8), "big", signed=True)
+            session.execute(f"SELECT pg_advisory_lock({mark})")
         except BaseException:
             session.close()
             raise
-        self._session, self._pid = session, session.info.backend_pid
+        self._session = session
+        self._begin = (
+            f"SELECT pg_try_advisory_xact_lock_shared({mark}) "
+            f"FROM (SELECT pg_advisory_xact_lock({WRITER_LOCK}) OFFSET 0) AS turn"
+        )
 
     def _held(self, session: psycopg.Connection[tuple[object, ...]]) -> Conflict:
         row = session.execute(
             "SELECT pid, application_name, coalesce(host(client_addr), 'the socket of its machine') "
-            f"FROM pg_stat_activity WHERE {_OURS} AND pg_locks.pid = pg_stat_activity.pid)"
+            f"FROM pg_stat_activity WHERE {_HOLDER} AND pg_locks.pid = pg_stat_activity.pid)"
         ).fetchone()
         who = "another session" if row is None else f"{row[1]!r} from {row[2]} (server process {row[0]})"
         return Conflict(
@@ -77,10 +88,11 @@ class SoleProcess:
         """From now on no transaction of the writer begins while our session has lost the lock."""
 
         def begin(connection: Connection) -> None:
-            mine = connection.exec_driver_sql(f"SELECT {_OURS} AND pid = {self._pid})").scalar()
-            if not mine:
+            if connection.exec_driver_sql(self._begin).scalar() is not False:
                 self._again()
 
+        if database.begins is not None:
+            event.remove(database.writer, "begin", database.begins)
         event.listen(database.writer, "begin", begin)
 
     def _again(self) -> None:

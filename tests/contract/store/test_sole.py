@@ -45,9 +45,8 @@ def end(server: Server, url: str) -> None:
     """Ends the session that has the lock, as a failed network or a failover does."""
     name = url.partition("@/")[2].partition("?")[0]
     with server.connect() as connection:
-        pids = [pid for (pid,) in connection.execute(LOCKS, (name,)).fetchall()]
-        assert len(pids) == 1
-        connection.execute("SELECT pg_terminate_backend(%s, 5000)", (pids[0],))
+        (pid,) = {pid for (pid,) in connection.execute(LOCKS, (name,)).fetchall()}
+        connection.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
 
 
 def test_a_second_process_is_told_who_has_the_database(first: SqlStore, url: str, tmp_path: Path, run: Run) -> None:

@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
-from banyan.core.errors import Unreachable
+from banyan.core.errors import BadInput, Unreachable
 from banyan.core.ids import ZoneCode
 from banyan.core.records import StoreFull, StoreUnknown, Unit
 from banyan.core.zone import Child
+from banyan.serve.config import load
+from banyan.serve.run import build
 from banyan.store.store import Limits, SqlStore
 from tests.contract.store import postgresql
 from tests.contract.store.conftest import Run, opened
@@ -217,3 +220,18 @@ def test_a_server_that_was_never_there_is_refused_at_opening(tmp_path: Path) -> 
         opened(tmp_path / "zone", f"postgresql://banyan@/zone?host={tmp_path / 'nowhere'}")
     assert refused.value.code == "store-unreachable"
     assert f"the database zone at {tmp_path / 'nowhere'} does not answer" in refused.value.text
+
+
+def test_a_bad_name_of_a_zone_leaves_nothing_in_its_database(server: Server, tmp_path: Path) -> None:
+    url = server.new_database("template0")
+
+    async def start() -> None:
+        settings = load(None, {"data": str(tmp_path / "zone"), "zone.name": "edge_001", "store.url": url})
+        async with AsyncExitStack() as stack:
+            await build(settings, stack)
+
+    with pytest.raises(BadInput, match="a zone name is"):
+        asyncio.run(start())
+    with server.connect(url.partition("@/")[2].partition("?")[0]) as connection:
+        assert connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
+    assert not (tmp_path / "zone").exists()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from banyan.core.compute import Flavor
-from banyan.core.errors import BadInput, NotFound, Refused
+from banyan.core.errors import BadInput, Conflict, NotFound, Refused
 from banyan.core.principal import Principal
 from banyan.core.quota import DEFAULTS, Limits, Quota, Use
 from banyan.core.server import NoValidHost, ServerQuery, Task, VmState
@@ -19,6 +20,7 @@ from banyan.simulate.site import Site
 from banyan.simulate.world import World
 from banyan.zone.compute.compute import Compute, make_compute
 from banyan.zone.compute.ordering import Wish
+from banyan.zone.compute.sources import NetworkPlan
 from banyan.zone.compute.steering import Known
 from tests.api.nova.cloud import principals
 from tests.api.nova.fakes import IMAGE, FakeImages, FakeNetworks
@@ -134,6 +136,30 @@ def test_servers_that_can_not_be_asked_for_still_count(world: World) -> None:
         top.create()
     assert refused.value.code == "quota-exceeded"
     assert top.run(top.compute.usage.held(top.who())) is None
+
+
+def test_servers_of_an_order_that_is_taken_back_go_though_their_zones_were_away(world: World) -> None:
+    top = Entry(plant(world, "2x4"), DEFAULTS)
+    made: list[str] = []
+
+    async def allocate(who: Principal, plan: NetworkPlan, servers: Sequence[str]) -> Any:
+        made.extend(servers)
+        for name in ("top/z1", "top/z2"):
+            world.loop.call_soon(world[name].crash, "a test")
+        crashed = asyncio.get_running_loop().create_future()
+        world.loop.call_soon(crashed.set_result, None)
+        await crashed
+        raise Conflict("no-addresses", "no addresses are left")
+
+    top.compute.networks.allocate = allocate  # type: ignore[method-assign]
+    with pytest.raises(Conflict, match="no addresses"):
+        top.create(Wish("web", "1", IMAGE, automatic_network=True, least=4, most=4))
+    assert len(made) == 4
+    for name in ("top/z1", "top/z2"):
+        world[name].start()
+        world[name].wait()
+    world.advance(20.0)
+    until(world, lambda: all(top.gone(id) for id in made))
 
 
 def test_a_top_that_dies_between_taking_and_placing_refuses_nothing_for_good(world: World) -> None:

@@ -159,7 +159,8 @@ class Server(msgspec.Struct, frozen=True, array_like=True):
 
     `wanted` is the state that was asked for last and that is kept up against what happens below. `move` is the move
     number (protocols §2); a (guest, move) names one copy. `revision` rises with each change. `index`: its place among
-    the servers of its order. `unconfirmed`: claimed by a two-phase order; holds capacity, is not listed. `updated`
+    the servers of its order. `connected`: its interfaces were told once, so that what is missing was taken out since.
+    `unconfirmed`: claimed by a two-phase order; holds capacity, is not listed. `updated`
     changes with what users see. `deleted_at` is set once it is gone; its row stays for 7 days. `request`: the id of the
     request that made it. `created` is the instant in its id, so that both give one order.
     """
@@ -198,6 +199,7 @@ class Server(msgspec.Struct, frozen=True, array_like=True):
     progress: int = 0
     unconfirmed: bool = False
     request: str = ""
+    connected: bool = False
 
     @property
     def holds(self) -> bool:

@@ -48,6 +48,7 @@ class _Life(msgspec.Struct, frozen=True, array_like=True):
     fault: Fault | None = None
     nics: tuple[Nic, ...] = ()
     resize: PendingResize | None = None
+    connected: bool = False
 
 
 class _Content(msgspec.Struct, frozen=True, array_like=True):
@@ -65,7 +66,7 @@ _ALL = [column for column in _T.c if column.name != "user_data"]
 _GET = select(_T).where(_T.c.id == bindparam("id"))
 _MANY = OfMany(_T.c.id, lambda listed: select(*_ALL).where(listed))
 _INSERT = BulkInsert(_T)
-_SHOWN = ("description", "hostname", "host_name", "locked_by", "locked_reason", "fault", "nics")
+_SHOWN = ("description", "hostname", "host_name", "locked_by", "locked_reason", "fault", "nics", "connected")
 # What never changes; what most steps of a life change, and no index but that of what is busy goes by; and the rest.
 _FIXED = ("id", "issuer", "project", "user", "rack", "created", "order", "index", "request")
 _STEPS = ("state", "task", "power", "wanted", "updated", "launched", "move", "revision", "progress", *_SHOWN)
@@ -286,7 +287,17 @@ def _step(s: Server) -> tuple[object, ...]:
 
 def _life(s: Server) -> bytes:
     return _ENCODE(
-        _Life(s.description, s.hostname, s.host_name, s.locked_by, s.locked_reason, s.fault, s.nics, s.resize)
+        _Life(
+            s.description,
+            s.hostname,
+            s.host_name,
+            s.locked_by,
+            s.locked_reason,
+            s.fault,
+            s.nics,
+            s.resize,
+            s.connected,
+        )
     )
 
 

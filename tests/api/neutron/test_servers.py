@@ -389,6 +389,30 @@ class FewMacs:
         return raw if size != 3 else bytes((0, 0, raw[0] % self._many))
 
 
+@pytest.mark.parametrize("way", ["detached", "port deleted"])
+def test_a_create_that_is_said_again_leaves_a_server_as_its_user_made_it(way: str) -> None:
+    async def play(cloud: Cloud) -> None:
+        network, _ = await cloud.net()
+        wanted = {"name": "web", "imageRef": IMAGE, "flavorRef": "1", "networks": [{"uuid": network}] * 2}
+        headers = {NOVA: "2.96", RETRY_HEADER: "k1"}
+
+        async def order() -> str:
+            answer = await cloud.ask("POST", "/servers", {"server": wanted}, headers=headers, service="compute")
+            assert answer.status_code == 202
+            return str(answer.json()["server"]["id"])
+
+        id = await order()
+        for left in (1, 0):
+            port = (await ports_of(cloud, id))[0]["id"]
+            if way == "detached":
+                await compute(cloud, "DELETE", f"/servers/{id}/os-interface/{port}")
+            else:
+                await cloud.ok("DELETE", f"/ports/{port}")
+            assert await order() == id and len(await ports_of(cloud, id)) == left
+
+    run(play)
+
+
 def test_many_ports_have_macs_of_their_own_where_most_are_given_out() -> None:
     async def play(cloud: Cloud) -> None:
         network, _ = await cloud.net()

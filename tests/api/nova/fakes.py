@@ -123,6 +123,14 @@ class FakeServers:
             raise Conflict("other-order", f"another {', '.join(other)}")
         return created
 
+    async def withdraw(self, who: Principal, created: Created, retry_key: str = "") -> None:
+        """What can not be asked is told later."""
+        self.keys.pop(retry_key, None)
+        for made in created.made:
+            if self.rows[made.id].deleted_at is None:
+                self._begun(who, made.id, Action.DELETE)
+                self._done(made.id, VmState.DELETED)
+
     async def show(self, who: Principal | Caller, id: str) -> Server:
         self._check_away()
         return self._mine(who, id, "compute:server_show")
@@ -245,6 +253,7 @@ class FakeServers:
                 hostname=change.hostname or server.hostname,
                 description=None if "description" in change.clear else description,
                 nics=server.nics if change.nics is None else change.nics,
+                connected=server.connected or change.nics is not None,
             )
         )
 

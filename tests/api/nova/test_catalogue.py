@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from banyan.core.errors import Unreachable
 from banyan.core.quota import DEFAULTS, Quota
 from tests.api.nova.cloud import Cloud, run
+from tests.api.nova.fakes import IMAGE
 
 NONE = "f0000000-0000-4000-8000-000000000000"
 FLAVOR = {"name": "f", "ram": 64, "vcpus": 1, "disk": 1}
@@ -355,6 +358,59 @@ def test_groups_are_a_projects_own_and_bounded() -> None:
         assert shown["server"]["server_groups"] == [id]
 
     run(play, {**DEFAULTS, Quota.GROUP_MEMBERS: 3})
+
+
+async def server_group(c: Cloud, policy: str) -> Any:
+    body = {"server_group": {"name": "g", "policies": [policy]}}
+    return (await c.ok("POST", "/os-server-groups", body, version="2.15"))["server_group"]
+
+
+async def ordered(c: Cloud, group: str, key: str = "") -> int:
+    """The status of an order of one server in that group."""
+    wanted = {"name": "web", "imageRef": IMAGE, "flavorRef": "1", "networks": "none"}
+    body = {"server": wanted, "os:scheduler_hints": {"group": group}}
+    headers = {"Idempotency-Key": key} if key else {}
+    return (await c.ask("POST", "/servers", body, version="2.79", headers=headers)).status_code
+
+
+@pytest.mark.parametrize("policy", ["affinity", "soft-anti-affinity"])
+def test_servers_ordered_at_once_do_not_pass_their_group_s_quota(policy: str) -> None:
+    async def play(c: Cloud) -> None:
+        real = c.servers.create
+
+        async def slow(*arguments: Any, **more: Any) -> Any:
+            # So that whoever came at the same time is let on.
+            turn = asyncio.get_running_loop().create_future()
+            asyncio.get_running_loop().call_soon(turn.set_result, None)
+            await turn
+            return await real(*arguments, **more)
+
+        c.servers.create = slow  # type: ignore[method-assign]
+        group = (await server_group(c, policy))["id"]
+        codes = await asyncio.gather(*(ordered(c, group) for _ in range(8)))
+        assert sorted(codes) == [202] * 3 + [403] * 5 and len(c.servers.rows) == 3
+        other = (await server_group(c, policy))["id"]
+        codes = await asyncio.gather(*(ordered(c, other, "k1") for _ in range(5)))
+        assert codes == [202] * 5, "of one request each is answered, also when it took the last of the quota itself"
+
+    run(play, {**DEFAULTS, Quota.GROUP_MEMBERS: 3})
+
+
+@pytest.mark.parametrize(("code", "counted"), [("order-undecided", True), ("member-unreachable", False)])
+def test_servers_of_an_order_that_was_not_answered_count_in_their_group(code: str, counted: bool) -> None:
+    async def play(c: Cloud) -> None:
+        group = (await server_group(c, "affinity"))["id"]
+        real = c.servers.create
+
+        async def lost(*arguments: Any, **more: Any) -> Any:
+            raise Unreachable(code, "no answer", transient=True)
+
+        c.servers.create = lost  # type: ignore[method-assign]
+        assert await ordered(c, group) == 503
+        c.servers.create = real  # type: ignore[method-assign]
+        assert await ordered(c, group) == (403 if counted else 202)
+
+    run(play, {**DEFAULTS, Quota.GROUP_MEMBERS: 1})
 
 
 # --- limits ---------------------------------------------------------------------------------------

@@ -46,6 +46,9 @@ def test_an_order_carries_all_that_a_leaf_needs() -> None:
         await c.ok("POST", "/os-keypairs", {"keypair": {"name": "k"}})
         group = await c.ok("POST", "/os-server-groups", {"server_group": {"name": "g", "policies": ["affinity"]}})
         await c.ok("POST", "/flavors/1/os-extra_specs", {"extra_specs": {"trait:HW_X": "required"}}, "admin")
+        apart = (await c.ok("POST", "/servers", {"server": {**SERVER, "networks": "none"}}, version="2.52"))["server"][
+            "id"
+        ]
         body = {
             "server": {
                 **SERVER, "metadata": {"a": "b"}, "key_name": "k", "user_data": "aGk=", "config_drive": "true",
@@ -53,10 +56,10 @@ def test_an_order_carries_all_that_a_leaf_needs() -> None:
                 "accessIPv4": "1.2.3.4", "OS-DCF:diskConfig": "AUTO", "min_count": "2", "max_count": 3,
                 "networks": [{"uuid": NETWORK, "fixed_ip": "10.0.0.9", "tag": "nic"}],
             },
-            "os:scheduler_hints": {"group": group["server_group"]["id"], "different_host": [NONE], "mine": 1},
+            "os:scheduler_hints": {"group": group["server_group"]["id"], "different_host": [apart], "mine": 1},
         }  # fmt: skip
         await c.ok("POST", "/servers", body, version="2.52")
-        spec, least, most = c.servers.orders[0]
+        spec, least, most = c.servers.orders[1]
         assert (least, most) == (2, 3)
         assert spec.flavor is not None and spec.flavor.name == "m1.tiny" and spec.required == ("HW_X",)
         assert spec.needs == {"vcpu": 1, "memory_mib": 512, "disk_gib": 1}
@@ -65,10 +68,10 @@ def test_an_order_carries_all_that_a_leaf_needs() -> None:
         assert (spec.user_data, spec.config_drive, spec.tags, spec.description) == ("aGk=", True, ("t",), "d")
         assert spec.metadata == {"a": "b", "banyan:access_ipv4": "1.2.3.4"}
         assert (spec.availability_zone, spec.disk_config, spec.security_groups) == ("az1", "AUTO", ("web",))
-        assert (spec.hints.policy, spec.hints.different_host) == ("affinity", (NONE,))
+        assert (spec.hints.policy, spec.hints.different_host) == ("affinity", (apart,))
         assert spec.scheduler_hints["mine"] == "1"
         assert spec.networks[0].name == "private" and spec.networks[0].tag == "nic"
-        servers = list(c.servers.rows.values())
+        servers = [server for server in c.servers.rows.values() if server.id != apart]
         assert [server.name for server in servers] == ["web-1", "web-2", "web-3"]
         assert all(server.nics[0].addresses[0].address == "10.0.0.9" for server in servers)
         found = await c.ok("GET", f"/os-server-groups/{group['server_group']['id']}")
@@ -236,7 +239,7 @@ def test_fewer_than_the_most_are_made_when_quota_or_room_ends() -> None:
     async def play(c: Cloud) -> None:
         many = {**SERVER, "min_count": 2, "max_count": 9}
         assert (await c.ask("POST", "/servers", {"server": many})).status_code == 202
-        assert len(c.servers.rows) == 2
+        assert len(c.servers.rows) == 3
 
     run(play, {**DEFAULTS, Quota.SERVERS: 3})
 
@@ -249,6 +252,61 @@ def test_servers_without_addresses_go_again() -> None:
         assert [server.state for server in c.servers.rows.values()] == [VmState.DELETED]
 
     run(play)
+
+
+def test_servers_without_addresses_go_again_also_those_that_can_not_be_asked() -> None:
+    """Each by itself might be in a zone that is away: the order is taken back as a whole, and is stored as that."""
+
+    async def play(c: Cloud) -> None:
+        async def away(*arguments: Any, **more: Any) -> Any:
+            raise Unreachable("member-unreachable", "its zone is away", transient=True)
+
+        c.networks.full = True
+        c.servers.act = away  # type: ignore[method-assign]
+        many = {**SERVER, "networks": "auto", "min_count": 3, "max_count": 3}
+        headers = {"Idempotency-Key": "k1"}
+        answer = await c.ask("POST", "/servers", {"server": many}, version="2.37", headers=headers)
+        assert answer.status_code == 409
+        assert all(server.state is VmState.DELETED for server in c.servers.rows.values()) and len(c.servers.rows) == 3
+        c.networks.full = False
+        await c.ok("POST", "/servers", {"server": many}, version="2.37", headers=headers)
+        assert len(c.servers.rows) == 6, "the key does not answer with servers that are gone"
+
+    run(play)
+
+
+def test_servers_that_could_not_be_taken_back_are_named() -> None:
+    async def play(c: Cloud) -> None:
+        async def away(*arguments: Any, **more: Any) -> Any:
+            raise Unreachable("order-undecided", "the store does not answer", transient=True)
+
+        c.networks.full = True
+        c.servers.withdraw = away  # type: ignore[method-assign]
+        many = {**SERVER, "networks": "auto", "min_count": 3, "max_count": 3}
+        answer = await c.ask("POST", "/servers", {"server": many}, version="2.37")
+        assert answer.status_code == 503
+        assert all(id in answer.text for id in c.servers.rows)
+
+    run(play)
+
+
+def test_as_many_are_made_as_the_quota_lets_between_the_least_and_the_most() -> None:
+    """As Nova does (nova/compute/utils.py, check_num_instances_quota): the headroom, if it is at least the least."""
+
+    async def play(c: Cloud) -> None:
+        async def order(least: int, most: int) -> int:
+            fields = {**SERVER, "networks": "none", "min_count": least, "max_count": most}
+            answer = await c.ask("POST", "/servers", {"server": fields}, version="2.37")
+            return answer.status_code
+
+        assert await order(1, 10) == 202 and len(c.servers.rows) == 5
+        assert await order(1, 10) == 403
+        for id in list(c.servers.rows)[:3]:
+            await c.ok("DELETE", f"/servers/{id}")
+        assert await order(4, 9) == 403 and await order(2, 9) == 202
+        assert len(c.servers.rows) == 8
+
+    run(play, {**DEFAULTS, Quota.SERVERS: 7, Quota.VCPU: 5})
 
 
 # --- shown ----------------------------------------------------------------------------------------
@@ -489,3 +547,23 @@ def test_every_sort_key_of_ours_is_one_of_the_trees() -> None:
     from banyan.api.nova.server_query import _SORT_KEYS
 
     assert set(_SORT_KEYS.values()) == set(SortKey)
+
+
+@pytest.mark.parametrize("token", ["other", "admin"])
+def test_a_hint_names_only_servers_of_the_project(token: str) -> None:
+    """Administrators too order for one project: where another's servers are, its users would see by theirs."""
+
+    async def play(c: Cloud) -> None:
+        maker = "member" if token == "other" else "other"
+        wanted = {**SERVER, "networks": "none"}
+        theirs = (await c.ok("POST", "/servers", {"server": wanted}, maker, version="2.52"))["server"]["id"]
+        texts = set()
+        for hint in ("same_host", "different_host"):
+            for id in (theirs, NONE):
+                body = {"server": wanted, "os:scheduler_hints": {hint: [id]}}
+                answer = await c.ask("POST", "/servers", body, token, version="2.52")
+                assert answer.status_code == 400, answer.text
+                texts.add(answer.json()["badRequest"]["message"].replace(id, ""))
+        assert len(texts) == 1 and len(c.servers.orders) == 1
+
+    run(play)

@@ -16,7 +16,7 @@ from typing import Final
 
 from banyan.core.errors import Refused
 from banyan.core.principal import Principal
-from banyan.core.quota import NO_USE, UNLIMITED, Limits, Quota, Use, excess, over
+from banyan.core.quota import COUNTED, NO_USE, UNLIMITED, Limits, Quota, Use, excess, over
 from banyan.core.records import Unit
 from banyan.core.time import Mono
 from banyan.zone.compute.desk import Desk
@@ -95,6 +95,29 @@ class Ceilings:
                 reservation.cancel()
             raise
         return got[0]
+
+    async def reserve_some(self, who: Principal, one: Use, least: int, most: int) -> tuple[Reservation, int]:
+        """For as many of `one` as there is room for, up to `most`, and how many that is. Raises
+        Refused("quota-exceeded") if it is less than `least`."""
+        many = most
+        while True:
+            try:
+                return await self.reserve(who, one * many), many
+            except Refused:
+                if many <= least:
+                    raise
+                many = max(least, min(many - 1, await self._room(who, one)))
+
+    async def _room(self, who: Principal, one: Use) -> int:
+        """How many of `one` the limits leave room for, by the ceiling as it is now."""
+        limits, used = await self._standing(who)
+        used -= self._of(who.project).spare
+        rooms = [
+            (limits[quota] - used.of(quota)) // one.of(quota)
+            for quota in COUNTED
+            if limits[quota] != UNLIMITED and one.of(quota) > 0
+        ]
+        return min(rooms, default=0)
 
     def deleted(self, project: str) -> None:
         """Something of the project is going: a count may find less."""
@@ -201,13 +224,17 @@ class Ceilings:
             return True
 
     async def _refusal(self, who: Principal, wanted: Use) -> Refused:
+        return quota_exceeded(*await self._standing(who), wanted)
+
+    async def _standing(self, who: Principal) -> tuple[Limits, Use]:
+        """The project's limits, and what is taken of them."""
+
         def work(unit: Unit) -> tuple[Limits, Use]:
             quotas = unit.compute.quotas
             row = quotas.use(who.project)
             return effective(quotas, self._desk.limits, who.project), NO_USE if row is None else row.use
 
-        limits, used = await self._desk.store.read(work)
-        return quota_exceeded(limits, used, wanted)
+        return await self._desk.store.read(work)
 
 
 _SHOWN = {Quota.SERVERS: "instances", Quota.VCPU: "cores", Quota.MEMORY_MIB: "ram"}

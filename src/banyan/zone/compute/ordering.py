@@ -8,20 +8,20 @@ found at the next count (ceilings.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
 from msgspec import structs
 
-from banyan.core.compute import Flavor
+from banyan.core.compute import Flavor, ServerGroup
 from banyan.core.errors import BadInput, BanyanError, Broken, NotFound, Refused, Unreachable
 from banyan.core.needs import Needs, of_flavor
 from banyan.core.order import GroupPolicy, GroupScope, Hints, KeySnapshot, NetworkWish, Policy, Specification
 from banyan.core.permissions import Target, require
 from banyan.core.principal import Principal
 from banyan.core.quota import UNLIMITED, Limits, Quota, Use
-from banyan.core.server import Action, Change, Created, VmState
+from banyan.core.server import Change, Created, Task, VmState
 from banyan.zone.compute.ceilings import Ceilings, Reservation
 from banyan.zone.compute.flavors import Flavors
 from banyan.zone.compute.groups import ServerGroups
@@ -36,8 +36,9 @@ from banyan.zone.servers.surface import Servers
 T = TypeVar("T")
 
 GIB = 1 << 30
-# Servers of one order whose interfaces are told to their leaves at the same time.
+# Servers of one order whose interfaces are told to their leaves at the same time; and that an error names.
 _TOGETHER = 16
+_NAMED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +114,16 @@ class Ordering:
         wish, Refused("quota-exceeded"), NoValidHost, and what Servers.create raises."""
         require(who, "compute:server_create", Target(project=who.project))
         asked = _asked(wish)
-        if wish.retry_key:
-            known = await self._servers.answered(who, wish.retry_key, asked)
-            if known is not None:
-                await firm(self._completed(who, known))
-                return Ordered(known, wish.security_groups)
+        known = await self._known(who, wish, asked)
+        if known is not None:
+            return known
         limits = await self._quotas.mine(who)
         check_metadata(wish.metadata, limits)
         flavor = await named(self._flavors.remembered(who, wish.flavor))
         image = await self.boot_image(who, wish.image)
         needs = fitting(flavor, image)
         key = await self._key_pairs.snapshot(who, wish.key_name) if wish.key_name else None
-        hints = await self._hints(who, wish, limits)
+        group, hints = await self._hints(who, wish)
         zone = await self._zone(who, wish.availability_zone)
         listed = await self._steering.hosts(who, zone, flavor.extra_specs)
         if wish.host:
@@ -143,13 +142,35 @@ class Ordering:
         hints = where(hints, plan, wish.most)
         specification = specify(wish, flavor, needs, image, key, hints, zone, plan)
         one = use_of(flavor)
-        reservation, most = await self._reserve(who, one, wish)
-        created = await self._placed(who, specification, wish, most, reservation, one, asked)
+        try:
+            reservation, most = await self._ceilings.reserve_some(who, one, wish.least, wish.most)
+            try:
+                async with self._groups.room(who, group, most, limits[Quota.GROUP_MEMBERS]):
+                    created = await self._placed(who, specification, wish, most, reservation, one, asked)
+            finally:
+                # Of an order that did not leave; else it is settled.
+                reservation.cancel()
+        except Refused:
+            # The same request may have been on its way, and be what took the last of the quota.
+            known = await self._known(who, wish, asked)
+            if known is None:
+                raise
+            return known
         if plan.wishes and not created.again:
-            await firm(self._connect(who, plan, created))
+            await firm(self._connect(who, plan, created, wish.retry_key))
         elif created.again:
             await firm(self._completed(who, created))
         return Ordered(created, plan.groups)
+
+    async def _known(self, who: Principal, wish: Wish, asked: Mapping[str, object]) -> Ordered | None:
+        """What this request was answered before."""
+        if not wish.retry_key:
+            return None
+        known = await self._servers.answered(who, wish.retry_key, asked)
+        if known is None:
+            return None
+        await firm(self._completed(who, known))
+        return Ordered(known, wish.security_groups)
 
     async def boot_image(self, who: Principal, id: str) -> BootImage | None:
         """The image of that id, if it can be booted; None of "". Raises BadInput("bad-image")."""
@@ -163,14 +184,14 @@ class Ordering:
             raise BadInput("bad-image", f"Image {id} is not active.")
         return image
 
-    async def _hints(self, who: Principal, wish: Wish, limits: Limits) -> Hints:
+    async def _hints(self, who: Principal, wish: Wish) -> tuple[ServerGroup | None, Hints]:
         if not (wish.group or wish.same_host or wish.different_host):
-            return Hints()
+            return None, Hints()
+        await self._check_own(who, (*wish.same_host, *wish.different_host))
         if not wish.group:
-            return Hints(same_host=wish.same_host, different_host=wish.different_host)
+            return None, Hints(same_host=wish.same_host, different_host=wish.different_host)
         group = await named(self._groups.find(who, wish.group))
-        await self._groups.room(who, group, wish.most, limits[Quota.GROUP_MEMBERS])
-        return Hints(
+        return group, Hints(
             group=group.id,
             policy=group.policy,
             scope=wish.group_scope,
@@ -178,6 +199,17 @@ class Ordering:
             same_host=wish.same_host,
             different_host=wish.different_host,
         )
+
+    async def _check_own(self, who: Principal, ids: Sequence[str]) -> None:
+        """Raises BadInput("bad-hint") for a server that is not of this project: a place beside it, or away from it,
+        would tell where it is."""
+        for id in dict.fromkeys(ids):
+            try:
+                server = await self._servers.show(who, id)
+            except NotFound as error:
+                raise _no_such_hint(id) from error
+            if server.project != who.project:
+                raise _no_such_hint(id)
 
     async def _zone(self, who: Principal, name: str) -> str:
         """The availability zone to bind the order to. Raises BadInput("bad-zone") for one that no host is in."""
@@ -188,15 +220,6 @@ class Ordering:
             raise BadInput("bad-zone", "The requested availability zone is not available")
         # Hosts that name none are shown in the default one, and can not be asked for by it.
         return "" if name == DEFAULT_ZONE else name
-
-    async def _reserve(self, who: Principal, one: Use, wish: Wish) -> tuple[Reservation, int]:
-        """For as many as are wished, else for as few as will do; and for how many it is."""
-        try:
-            return await self._ceilings.reserve(who, one * wish.most), wish.most
-        except Refused:
-            if wish.least == wish.most:
-                raise
-            return await self._ceilings.reserve(who, one * wish.least), wish.least
 
     async def _placed(
         self,
@@ -235,7 +258,8 @@ class Ordering:
 
     async def _completed(self, who: Principal, created: Created) -> None:
         """Whoever ordered these may have died before their interfaces were made: those that lack some get them now.
-        What they shall have is in each specification; that nothing is made twice is the networks' promise."""
+        What they shall have is in each specification; that nothing is made twice is the networks' promise. One that had
+        its interfaces once is left as its user has made it since."""
         for begin in range(0, len(created.made), _TOGETHER):
             some = created.made[begin : begin + _TOGETHER]
             await asyncio.gather(*(self._complete(who, made.id) for made in some))
@@ -247,14 +271,15 @@ class Ordering:
             # It was deleted since.
             return
         wanted = server.spec.networks
-        if not wanted or len(server.nics) >= len(wanted) or server.state in (VmState.DELETED, VmState.ERROR):
+        if not wanted or server.connected or server.nics or server.state in (VmState.DELETED, VmState.ERROR):
             return
         plan = NetworkPlan(tuple(wanted), tuple(server.spec.security_groups))
         nics = await self._networks.allocate(who, plan, [id])
         await self._servers.change(who, id, Change(nics=nics[id]))
 
-    async def _connect(self, who: Principal, plan: NetworkPlan, created: Created) -> None:
-        """Interfaces for servers that exist now. Without them the servers are no use: they go again."""
+    async def _connect(self, who: Principal, plan: NetworkPlan, created: Created, retry_key: str) -> None:
+        """Interfaces for servers that exist now. Without them the servers are no use: they go again, all of them, also
+        those whose zones can not be asked now. If not even that can be stored the error names them."""
         ids = [made.id for made in created.made]
         try:
             nics = await self._networks.allocate(who, plan, ids)
@@ -262,17 +287,46 @@ class Ordering:
                 some = ids[begin : begin + _TOGETHER]
                 changes = (self._servers.change(who, id, Change(nics=nics.get(id, ()))) for id in some)
                 await asyncio.gather(*changes)
-        except BanyanError:
-            for id in ids:
-                await self._servers.act(who, id, Action.DELETE)
-                await self._networks.release(who, id)
+        except BanyanError as error:
+            try:
+                await self._servers.withdraw(who, created, retry_key)
+            except BanyanError as failure:
+                raise _left(error, failure, ids) from error
             self._ceilings.deleted(who.project)
+            for id in ids:
+                await self._let_go(who, id)
             raise
+
+    async def _let_go(self, who: Principal, id: str) -> None:
+        """The ports of a server that is going. Of one that was not reached yet they are given back once it is gone
+        (zone/networks/upkeep.py): until then it may use their addresses."""
+        try:
+            server = await self._servers.show(who, id)
+            if server.task is not Task.DELETING and server.state is not VmState.DELETED:
+                return
+        except NotFound:
+            pass
+        except BanyanError:
+            return
+        await self._networks.release(who, id)
+
+
+def _left(error: BanyanError, failure: BanyanError, ids: Sequence[str]) -> Unreachable:
+    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+    text = (
+        f"{error.text}; the servers of this request could not be taken back ({failure.text}), delete those that are "
+        f"there: {', '.join(ids[:_NAMED])}{more}"
+    )
+    return Unreachable("servers-left", text, detail=failure.detail, transient=True)
 
 
 def _asked(wish: Wish) -> dict[str, object]:
     """By what a wish under a retry key is known to be the same: as the user put it, whatever was looked up for it."""
     return {one.name: getattr(wish, one.name) for one in fields(wish) if one.name != "retry_key"}
+
+
+def _no_such_hint(id: str) -> BadInput:
+    return BadInput("bad-hint", f"Instance {id[:255]} of the scheduler hints could not be found in this project.")
 
 
 def where(hints: Hints, plan: NetworkPlan, many: int) -> Hints:

@@ -91,4 +91,6 @@ def not_done(error: BanyanError) -> bool:
 
 
 # Said by those who did nothing: the session was not there, was full; the order was looked for and is not stored.
-NOT_DONE = frozenset({"member-unreachable", "busy", "no-time", "order-lost", "starting", "not-connected"})
+NOT_DONE = frozenset(
+    {"member-unreachable", "busy", "no-time", "order-lost", "starting", "not-connected", "group-busy", "group-unknown"}
+)

@@ -50,6 +50,7 @@ def changed(server: Server, change: Change, now: Wall) -> Server:
         description=None if "description" in c.clear else description,
         hostname=server.hostname if c.hostname is None else _text("hostname", c.hostname),
         nics=server.nics if c.nics is None else c.nics,
+        connected=server.connected or c.nics is not None,
     )
     return server if after == server else replace(after, revision=server.revision + 1, updated=now)
 

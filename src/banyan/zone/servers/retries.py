@@ -71,6 +71,17 @@ class Retries:
         # Whoever asked may be gone before it is known what became of the request; that is found out all the same.
         return await asyncio.shield(task)
 
+    async def withdrawn(self, issuer: ZoneCode, project: str, user: str, key: str, order: str) -> None:
+        """What that order made is taken back: its key answers nothing any more. To be called after that is stored."""
+        id = _id(issuer, project, user, key)
+
+        def work(unit: Unit) -> None:
+            row = unit.retries.get(id)
+            if row is not None and row.order == order:
+                unit.retries.drop(id)
+
+        await firm(self._store.write("order.unkeyed", work))
+
     def _ended(self, id: str, task: asyncio.Task[Created | PlaceReply]) -> None:
         del self._under_way[id]
         if not task.cancelled():

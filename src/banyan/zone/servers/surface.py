@@ -52,6 +52,10 @@ class Servers(Protocol):
     async def answered(self, who: Principal, retry_key: str, asked: Mapping[str, object]) -> Created | None:
         """What `create` answered under that key, None if it did not. Raises what it does about keys."""
 
+    async def withdraw(self, who: Principal, created: Created, retry_key: str = "") -> None:
+        """None of the servers of an order of the caller's own stays: stored when this returns, and said again to zones
+        that can not be asked now until they acknowledge it. The key is free again. Safe to repeat."""
+
     async def show(self, who: Who, id: str) -> Server:
         """With its user data. A deleted one is shown to nobody but operators."""
 

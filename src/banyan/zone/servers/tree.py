@@ -151,6 +151,12 @@ class TreeServers:
         issuer, of, user = self._for(who, "")
         return await self._retries.answered(issuer, of, user, retry_key, asked)
 
+    async def withdraw(self, who: Principal, created: Created, retry_key: str = "") -> None:
+        await self.placing.cancel(who, created.order)
+        if retry_key:
+            issuer, of, user = self._for(who, "")
+            await self._retries.withdrawn(issuer, of, user, retry_key, created.order)
+
     def _for(self, who: Who, project: str) -> tuple[ZoneCode, str, str]:
         """Issuer, project and user of what the caller orders. Raises BadInput("no-project"), Refused("forbidden")."""
         if isinstance(who, Principal):

@@ -42,12 +42,10 @@ class Request:
 
 
 def made_at(request: Request) -> float | None:
-    """When it says that it was signed, in seconds since 1970; None if it does not say. Raises BadInput."""
-    headers = _lower(request.headers)
-    for text in (headers.get("x-amz-date"), request.params.get("X-Amz-Date"), request.params.get("Timestamp")):
-        if text is not None:
-            return _instant(text)
-    return None
+    """When it says that it was signed, in seconds since 1970; None if it does not say. Only from what a signature of
+    its version covers: version 2 signs no headers, and whoever overheard it could date it anew. Raises BadInput."""
+    text = _stamp(request) if _is_version_4(request) else request.params.get("Timestamp", "")
+    return _instant(text) if text else None
 
 
 def signed(request: Request, secret: Secret) -> bool:
@@ -71,13 +69,22 @@ def signed_text(text: bytes, signature: str, secret: Secret) -> bool:
 
 
 def _maker(request: Request) -> Callable[[str, Secret], str]:
-    authorization = _lower(request.headers).get("authorization", "")
-    if authorization.startswith(ALGORITHM) or request.params.get("X-Amz-Algorithm") == ALGORITHM:
-        return lambda host, secret: _version_4(request, host, authorization, secret)
+    if _is_version_4(request):
+        return lambda host, secret: _version_4(request, host, secret)
     version = request.params.get("SignatureVersion", "")
     if version == "2":
         return lambda host, secret: _version_2(request, host, secret)
     raise BadInput("bad-signature", f"signatures of version 2 and 4 are verified, got {version[:20] or 'none'!r}")
+
+
+def _is_version_4(request: Request) -> bool:
+    authorization = _lower(request.headers).get("authorization", "")
+    return authorization.startswith(ALGORITHM) or request.params.get("X-Amz-Algorithm") == ALGORITHM
+
+
+def _stamp(request: Request) -> str:
+    """Of version 4: the second line of what is signed."""
+    return _lower(request.headers).get("x-amz-date") or request.params.get("X-Amz-Date", "")
 
 
 def _version_2(request: Request, host: str, secret: Secret) -> str:
@@ -91,16 +98,17 @@ def _version_2(request: Request, host: str, secret: Secret) -> str:
     return _base64(hmac.new(secret.reveal(), text, digest).digest())
 
 
-def _version_4(request: Request, host: str, authorization: str, secret: Secret) -> str:
+def _version_4(request: Request, host: str, secret: Secret) -> str:
+    headers = _lower(request.headers)
+    authorization = headers.get("authorization", "")
     if authorization.startswith(ALGORITHM):
         parts = dict(_PART.findall(authorization))
         scope, names = parts.get("Credential", ""), parts.get("SignedHeaders", "")
     else:
         scope, names = request.params.get("X-Amz-Credential", ""), request.params.get("X-Amz-SignedHeaders", "")
     date, region, service = _scope(scope)
-    headers = _lower(request.headers)
     headers["host"] = host
-    stamp = headers.get("x-amz-date") or request.params.get("X-Amz-Date", "")
+    stamp = _stamp(request)
     if not stamp:
         raise BadInput("bad-signature", "a signature of version 4 needs X-Amz-Date")
     query = (

@@ -111,3 +111,16 @@ def test_strings_to_sign_of_s3() -> None:
     assert text_of(base64.urlsafe_b64encode(b"\xff\xfe?").decode()) == b"\xff\xfe?"
     with pytest.raises(BadInput):
         text_of("no base 64!")
+
+
+def test_when_a_request_was_signed_is_read_from_what_is_signed() -> None:
+    """Version 2 signs no headers: whoever overheard a request could send it for ever, dated anew."""
+    overheard = version_2()
+    for late in ({"X-Amz-Date": "20310101T000000Z"}, {"x-amz-date": "20310101T000000Z"}):
+        again = replace(overheard, headers=late)
+        assert signed(again, KEY) and made_at(again) == made_at(overheard) == 1_795_996_800.0
+    undated = {name: value for name, value in overheard.params.items() if name != "Timestamp"}
+    assert made_at(replace(overheard, params=undated, headers=late)) is None
+    # Version 4 signs the header's, where it has both; a Timestamp is nothing to it.
+    other = replace(VANILLA, params={**VANILLA.params, "Timestamp": "2031-01-01T00:00:00Z"})
+    assert made_at(other) == made_at(VANILLA)

@@ -18,6 +18,7 @@ RULES, TRUSTING = AddressRules(), AddressRules(private=True, ports=(8080,))
 @pytest.mark.parametrize(
     "url",
     ["http://images.example/a", "https://images.example/a?b=c#d", "http://1.1.1.1/x", "http://[2606:4700::1111]/",
+     "http://[64:ff9b::808:808]/", "http://[::ffff:8.8.8.8]/",
      "HTTP://Images.Example:80/", "https://a.b.c.example.:443/"],
 )  # fmt: skip
 def test_what_may_be_fetched(url: str) -> None:
@@ -31,6 +32,9 @@ def test_what_may_be_fetched(url: str) -> None:
      "http://192.168.1.1/", "http://169.254.169.254/", "http://100.64.0.1/", "http://224.0.0.1/", "http://[::]/",
      "http://[::1]/", "http://[fe80::1]/", "http://[fe80::1%25eth0]/", "http://[fc00::1]/", "http://[ff02::1]/",
      "http://[::ffff:10.0.0.1]/", "http://[2002:7f00:1::]/", "http://[64:ff9b::7f00:1]/", "http://localhost/",
+     "http://[fec0::1]/", "http://[64:ff9b:1::7f00:1]/", "http://[::127.0.0.1]/", "http://[::8.8.8.8]/",
+     "http://[::ffff:0:127.0.0.1]/", "http://[4000::1]/", "http://[1::1]/", "http://[5f00::1]/",
+     "http://[2001:db8::1]/", "http://[64:ff9b::a00:1]/", "http://[2001:0:7f00:1::1]/",
      "http://x.localhost/", "http://0x7f000001/", "http://017700000001/", "http://2130706433/", "http://a:8080/",
      "http://a:99999/", "ftp://a/", "file:///etc/passwd", "//a/", "a", "", "http://", "http://u@a/", "http://u:p@a/",
      "http://a b/", "http://a\n/", "http://ä/", "http://a..b/", "http://" + "a" * 64 + "/",

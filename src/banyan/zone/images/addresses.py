@@ -70,8 +70,19 @@ def check_address(address: str, rules: AddressRules) -> None:
     # An IPv4 address may be wrapped in an IPv6 one; the machine then speaks to the wrapped one.
     for one in (found, *_wrapped(found)):
         never = one.is_multicast or one.is_unspecified
-        if never or not (rules.private or one.is_global):
+        if never or not (rules.private or _is_public(one)):
             raise _bad("its host is not one that images may be fetched from")
+
+
+def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Of IPv6 only what is allocated as global unicast (RFC 4291, IANA), and the two forms that stand for an IPv4
+    address which is judged by itself: a list of what is not public would lack site-local addresses, NAT64 of one site
+    (RFC 8215), IPv4-compatible and IPv4-translated ones, and whatever comes next."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address.is_global
+    if address.ipv4_mapped is not None or address in _NAT64:
+        return True
+    return address in _GLOBAL_UNICAST and address.is_global
 
 
 def _wrapped(
@@ -88,6 +99,7 @@ def _wrapped(
 
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
 def _literal(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

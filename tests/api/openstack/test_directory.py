@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.api.openstack.lab import SYSTEM, Lab, on_project
+from tests.api.openstack.lab import SYSTEM, Json, Lab, on_project
 
 
 @pytest.fixture
@@ -295,3 +295,27 @@ def test_the_first_start_makes_one_administrator_once(lab: Lab) -> None:
     for scope in (SYSTEM, {"domain": {"id": "default"}}, {"project": {"name": "admin", "domain": {"id": "default"}}}):
         names = [role["name"] for role in lab.try_log_in(scope=scope).json()["token"]["roles"]]
         assert names == ["admin", "manager", "member", "reader"]
+
+
+BESIDE: dict[str, Json] = {
+    "/roles": {"role": {"name": "r9"}}, "/regions": {"region": {"id": "r9"}}, "/domains": {"domain": {"name": "d9"}},
+    "/groups": {"group": {"name": "g9"}}, "/users": {"user": {"name": "u9"}}, "/services": {"service": {"type": "t9"}},
+    "/projects": {"project": {"name": "p9"}}, "/endpoints": {"endpoint": {"interface": "public", "url": "http://a"}},
+    "/credentials": {"credential": {"type": "cert", "blob": "b"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("beside", ["x", None, [1], {"extra_of": "x"}])
+@pytest.mark.parametrize("path", BESIDE)
+def test_what_stands_beside_the_thing_of_a_body_is_nothing_to_it(lab: Lab, path: str, beside: object) -> None:
+    ((name, thing),) = BESIDE[path].items()
+    if name == "endpoint":
+        made = lab.good("POST", "/services", lab.admin, {"service": {"type": "t8"}})
+        thing = {**thing, "service_id": made["service"]["id"]}
+    answer = lab.ask("POST", path, lab.admin, {"a": beside, name: {**thing, "own": 1}, "x": beside})
+    assert answer.status_code == 201, answer.text
+    shown = answer.json()[name]
+    assert "extra_of" not in shown and (name == "credential" or shown["own"] == 1)
+    changed = {"description": "d"} if name not in ("credential", "endpoint") else {}
+    answer = lab.ask("PATCH", f"{path}/{shown['id']}", lab.admin, {"a": beside, name: changed, "x": beside})
+    assert answer.status_code == 200 and "extra_of" not in answer.json()[name], answer.text

@@ -341,18 +341,24 @@ class EndpointUpdate(Struct, frozen=True):
 _NEVER = frozenset({"id", "links", "password", "original_password", "password_expires_at"})
 
 
-def extra(call: Call, known: Struct) -> dict[str, object]:
-    """What a client sent beside the known fields of the one thing in its body, and its options."""
+def extra(call: Call, body: Struct) -> dict[str, object]:
+    """What a client sent beside the known fields of the one thing that its body is about, and its options. What stands
+    beside that thing is not looked at, as Keystone does not."""
+    (outer,) = msgspec.structs.fields(body)
+    known: Struct = getattr(body, outer.name)
     fields = {field.encode_name for field in msgspec.structs.fields(known)} - {"options"} | _NEVER
-    body = msgspec.json.decode(call.content, type=dict[str, dict[str, object]])
-    return {key: value for thing in body.values() for key, value in thing.items() if key not in fields}
+    raw = msgspec.json.decode(call.content, type=dict[str, msgspec.Raw])[outer.encode_name]
+    thing = msgspec.json.decode(raw, type=dict[str, object])
+    return {key: value for key, value in thing.items() if key not in fields}
 
 
-def changed(call: Call, new: Struct, **names: str) -> Changes:
-    """The changes in a body: fields that were sent, under the record's names where those differ.
+def changed(call: Call, body: Struct, **names: str) -> Changes:
+    """The changes in a body: fields of its one thing that were sent, under the record's names where those differ.
 
     A text that is null is empty; a password that is null stays what it is.
     """
+    (outer,) = msgspec.structs.fields(body)
+    new: Struct = getattr(body, outer.name)
     found: dict[str, object] = {}
     password: Secret | None = None
     for field in msgspec.structs.fields(new):
@@ -365,7 +371,7 @@ def changed(call: Call, new: Struct, **names: str) -> Changes:
             found["tags"] = check_tags(value)
         else:
             found[names.get(field.name, field.name)] = "" if value is None and field.name == "description" else value
-    return Changes(found, password, extra(call, new))
+    return Changes(found, password, extra(call, body))
 
 
 def interface_of(text: str) -> str:

@@ -39,7 +39,7 @@ async def create_named_region(call: Call, body: RegionCreate) -> Answer:
 
 async def _add_region(call: Call, body: RegionCreate, id: str) -> Answer:
     new = body.region
-    region = Region(id, new.parent_region_id, new.description or "", extra(call, new))
+    region = Region(id, new.parent_region_id, new.description or "", extra(call, body))
     return {"region": render.region(call, await call.identity.catalog.create_region(call.principal, region))}
 
 
@@ -60,7 +60,7 @@ async def list_regions(call: Call) -> Answer:
 
 async def update_region(call: Call, body: RegionUpdate) -> Answer:
     """Change a region."""
-    changes = changed(call, body.region, parent_region_id="parent")
+    changes = changed(call, body, parent_region_id="parent")
     wanted = await call.identity.catalog.update_region(call.principal, call.params["region_id"], changes)
     return {"region": render.region(call, wanted)}
 
@@ -77,7 +77,7 @@ async def delete_region(call: Call) -> Answer:
 async def create_service(call: Call, body: ServiceCreate) -> Answer:
     """Add a service."""
     new = body.service
-    service = Service("", new.type, new.name, new.enabled, new.description or "", extra(call, new))
+    service = Service("", new.type, new.name, new.enabled, new.description or "", extra(call, body))
     return {"service": render.service(call, await call.identity.catalog.create_service(call.principal, service))}
 
 
@@ -102,9 +102,7 @@ async def list_services(call: Call) -> Answer:
 async def update_service(call: Call, body: ServiceUpdate) -> Answer:
     """Change a service that was added."""
     _check_not_ours(call, call.params["service_id"])
-    wanted = await call.identity.catalog.update_service(
-        call.principal, call.params["service_id"], changed(call, body.service)
-    )
+    wanted = await call.identity.catalog.update_service(call.principal, call.params["service_id"], changed(call, body))
     return {"service": render.service(call, wanted)}
 
 
@@ -126,7 +124,7 @@ async def create_endpoint(call: Call, body: EndpointCreate) -> Answer:
     if new.region_id is None and new.region is not None:
         await _region_by_name(call, new.region)
     endpoint = Endpoint(
-        "", new.service_id, Interface(interface_of(new.interface)), new.url, region, new.enabled, extra(call, new)
+        "", new.service_id, Interface(interface_of(new.interface)), new.url, region, new.enabled, extra(call, body)
     )
     return {"endpoint": render.endpoint(call, await call.identity.catalog.create_endpoint(call.principal, endpoint))}
 
@@ -155,7 +153,7 @@ async def list_endpoints(call: Call) -> Answer:
 async def update_endpoint(call: Call, body: EndpointUpdate) -> Answer:
     """Change an endpoint that was added."""
     _check_not_ours(call, call.params["endpoint_id"])
-    changes = changed(call, body.endpoint, service_id="service", region_id="region")
+    changes = changed(call, body, service_id="service", region_id="region")
     fields = dict(changes.fields)
     if isinstance(body.endpoint.interface, str):
         fields["interface"] = Interface(interface_of(body.endpoint.interface))

@@ -97,7 +97,7 @@ async def create_credential(call: Call, body: CredentialCreate) -> Answer:
     """Keep a secret of a user for another protocol."""
     new = body.credential
     owner = new.user_id if isinstance(new.user_id, str) else call.principal.user
-    credential = Credential("", owner, new.project_id, new.type, Secret(new.blob.encode()), extra=extra(call, new))
+    credential = Credential("", owner, new.project_id, new.type, Secret(new.blob.encode()), extra=extra(call, body))
     kept = await call.identity.keys.keep(call.principal, credential, "identity:create_credential")
     return {"credential": render.credential(call, kept)}
 
@@ -118,7 +118,7 @@ async def list_credentials(call: Call) -> Answer:
 
 async def update_credential(call: Call, body: CredentialUpdate) -> Answer:
     """Change a credential."""
-    changes = changed(call, body.credential, user_id="owner", project_id="project", type="kind")
+    changes = changed(call, body, user_id="owner", project_id="project", type="kind")
     fields = dict(changes.fields)
     blob = fields.get("blob")
     if isinstance(blob, str):

@@ -34,7 +34,7 @@ async def create_user(call: Call, body: UserCreate) -> Answer:
         enabled=new.enabled,
         default_project=new.default_project_id,
         description=new.description or "",
-        extra=extra(call, new),
+        extra=extra(call, body),
     )
     password = None if new.password is None else Secret(new.password.encode())
     return {"user": render.user(call, await call.identity.people.create_user(call.principal, user, password))}
@@ -55,8 +55,7 @@ async def list_users(call: Call) -> Answer:
 
 async def update_user(call: Call, body: UserUpdate) -> Answer:
     """Change a user."""
-    new = body.user
-    changes = changed(call, new, domain_id="domain", default_project_id="default_project")
+    changes = changed(call, body, domain_id="domain", default_project_id="default_project")
     wanted = await call.identity.people.update_user(call.principal, call.params["user_id"], changes)
     return {"user": render.user(call, wanted)}
 
@@ -92,7 +91,7 @@ async def create_group(call: Call, body: GroupCreate) -> Answer:
     """Make a group."""
     new = body.group
     domain = new.domain_id if isinstance(new.domain_id, str) else home(call.principal)
-    group = Group("", new.name, domain, new.description or "", extra(call, new))
+    group = Group("", new.name, domain, new.description or "", extra(call, body))
     return {"group": render.group(call, await call.identity.people.create_group(call.principal, group))}
 
 
@@ -111,7 +110,7 @@ async def list_groups(call: Call) -> Answer:
 
 async def update_group(call: Call, body: GroupUpdate) -> Answer:
     """Change a group."""
-    changes = changed(call, body.group, domain_id="domain")
+    changes = changed(call, body, domain_id="domain")
     wanted = await call.identity.people.update_group(call.principal, call.params["group_id"], changes)
     return {"group": render.group(call, wanted)}
 

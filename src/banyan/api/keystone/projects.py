@@ -35,7 +35,7 @@ async def create_project(call: Call, body: ProjectCreate) -> Answer:
         enabled=new.enabled,
         description=new.description or "",
         tags=check_tags(new.tags),
-        extra=extra(call, new),
+        extra=extra(call, body),
     )
     return {"project": render.project(call, await call.identity.projects.create(call.principal, project))}
 
@@ -60,7 +60,7 @@ async def list_projects(call: Call) -> Answer:
 
 async def update_project(call: Call, body: ProjectUpdate) -> Answer:
     """Change a project."""
-    changes = changed(call, body.project, domain_id="domain", parent_id="parent")
+    changes = changed(call, body, domain_id="domain", parent_id="parent")
     wanted = await call.identity.projects.update(call.principal, call.params["project_id"], changes)
     return {"project": render.project(call, wanted)}
 
@@ -83,7 +83,7 @@ async def create_domain(call: Call, body: DomainCreate) -> Answer:
         enabled=new.enabled,
         description=new.description or "",
         tags=check_tags(new.tags),
-        extra=extra(call, new),
+        extra=extra(call, body),
     )
     return {"domain": render.domain(call, await call.identity.projects.create(call.principal, domain))}
 
@@ -105,7 +105,7 @@ async def list_domains(call: Call) -> Answer:
 async def update_domain(call: Call, body: DomainUpdate) -> Answer:
     """Change a domain."""
     id = call.params["domain_id"]
-    wanted = await call.identity.projects.update(call.principal, id, changed(call, body.domain), domain=True)
+    wanted = await call.identity.projects.update(call.principal, id, changed(call, body), domain=True)
     return {"domain": render.domain(call, wanted)}
 
 

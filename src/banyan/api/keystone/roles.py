@@ -19,7 +19,7 @@ Json = dict[str, object]
 async def create(call: Call, body: RoleCreate) -> Answer:
     """Make a role."""
     new = body.role
-    role = Role("", new.name, new.domain_id, new.description or "", extra(call, new))
+    role = Role("", new.name, new.domain_id, new.description or "", extra(call, body))
     return {"role": render.role(call, await call.identity.roles.create(call.principal, role))}
 
 
@@ -38,7 +38,7 @@ async def list_all(call: Call) -> Answer:
 
 async def update(call: Call, body: RoleUpdate) -> Answer:
     """Change a role."""
-    changes = changed(call, body.role, domain_id="domain")
+    changes = changed(call, body, domain_id="domain")
     wanted = await call.identity.roles.update(call.principal, call.params["role_id"], changes)
     return {"role": render.role(call, wanted)}
 

@@ -105,7 +105,7 @@ def test_a_fetch_has_a_deadline_and_fetches_wait_in_a_bounded_queue() -> None:
             (task,) = (await c.ok("GET", f"/v2/images/{id}/tasks"))["tasks"]
             assert task["status"] == "failure" and "0.2 seconds" in task["message"]
 
-    run(play, replace(SETTINGS, fetch_deadline=0.2))
+    run(play, replace(SETTINGS, waiting=4, fetch_deadline=0.2))
 
 
 def test_an_image_that_is_deleted_while_it_is_fetched() -> None:

@@ -6,8 +6,8 @@ attempt that ends late changes nothing, and at a start every row with an attempt
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,6 +26,7 @@ from banyan.zone.images import access
 from banyan.zone.images.catalogue import in_use
 from banyan.zone.images.desk import Desk
 from banyan.zone.images.formats import Inspection
+from banyan.zone.images.places import Shares, steady
 from banyan.zone.images.refusals import BadRange, Gone, OverSize
 
 log = structlog.get_logger("banyan.images")
@@ -56,24 +57,46 @@ class Part:
     pieces: Reading | None = None
 
 
+class _Read:
+    """A file that is being read, and keeps a place until it is closed."""
+
+    def __init__(self, pieces: Reading, give: Callable[[], None]) -> None:
+        self._pieces = pieces
+        self._give: Callable[[], None] | None = give
+
+    def __aiter__(self) -> _Read:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await anext(self._pieces)
+
+    async def aclose(self) -> None:
+        give, self._give = self._give, None
+        if give is not None:
+            give()
+        await self._pieces.aclose()
+
+
 class Data:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._sending = 0
+        self._sent = Shares(desk.settings.uploads)
+        self._read = Shares(desk.settings.downloads)
 
     async def upload(self, who: Principal, id: str, pieces: Pieces, declared: int | None) -> Image:
         """The image is active when this returns. `declared`: how many bytes will come, if that is known.
 
         Raises NotFound("no-image"), Conflict("bad-transition") for one that has data, BadInput("no-format"),
-        OverSize("large-image"), ("quota-exceeded"), Gone("no-image") for one that was deleted meanwhile.
+        OverSize("large-image"), ("quota-exceeded"), Gone("no-image") for one that was deleted meanwhile,
+        SlowData("slow-data"), Unreachable("images-busy").
         """
-        async with self._place():
+        with self._place(who):
             attempt = await self.begin(who, id, ImageEvent.UPLOAD, formats=True)
             return await self.receive(who, attempt, pieces, declared, ImageEvent.DONE)
 
     async def stage(self, who: Principal, id: str, pieces: Pieces, declared: int | None) -> Image:
         """As `upload`; the data waits until it is imported."""
-        async with self._place():
+        with self._place(who):
             attempt = await self.begin(who, id, ImageEvent.STAGE, formats=False)
             return await self.receive(who, attempt, pieces, declared, ImageEvent.STAGED)
 
@@ -98,28 +121,40 @@ class Data:
         whole = image.size or 0
         first, last = _span(span, whole)
         size = last - first
-        pieces = await self._desk.files.read(
-            image.data, first, size, whole=whole, sha512=image.hash_value if size == whole else None
-        )
-        return Part(image, first, size, pieces)
-
-    # --- writing --------------------------------------------------------------------------------
-
-    @asynccontextmanager
-    async def _place(self) -> AsyncIterator[None]:
-        """One of so many uploads at the same time."""
-        if self._sending >= self._desk.settings.uploads:
+        project = project_of(who)
+        if not self._read.may(project):
             raise Unreachable(
                 "images-busy",
-                f"{self._sending} images are being sent to this zone, as many as it takes; try again in some seconds",
+                f"as many images are being read as your project may read beside others: {self._read.free} of "
+                f"{self._desk.settings.downloads} places are free; try again in some seconds",
                 transient=True,
                 retry_after=5.0,
             )
-        self._sending += 1
+        self._read.take(project)
         try:
+            pieces = await self._desk.files.read(
+                image.data, first, size, whole=whole, sha512=image.hash_value if size == whole else None
+            )
+        except BaseException:
+            self._read.give(project)
+            raise
+        return Part(image, first, size, _Read(pieces, lambda: self._read.give(project)))
+
+    # --- writing --------------------------------------------------------------------------------
+
+    @contextmanager
+    def _place(self, who: Principal) -> Iterator[None]:
+        """One of so many uploads at the same time."""
+        with self._sent.held(project_of(who)) as there:
+            if not there:
+                raise Unreachable(
+                    "images-busy",
+                    f"as many images are being sent to this zone as your project may send beside others: "
+                    f"{self._sent.free} of {self._desk.settings.uploads} places are free; try again in some seconds",
+                    transient=True,
+                    retry_after=5.0,
+                )
             yield
-        finally:
-            self._sending -= 1
 
     async def begin(self, who: Principal, id: str, event: ImageEvent, *, formats: bool) -> Attempt:
         """Puts into the row that somebody writes."""
@@ -155,7 +190,7 @@ class Data:
                 raise over_size(attempt.room)
             inspection = Inspection(attempt.image.disk_format, attempt.image.container_format)
             try:
-                received = await desk.files.write(name, inspection.watched(pieces), attempt.room)
+                received = await desk.files.write(name, inspection.watched(steady(pieces, desk.clock)), attempt.room)
             except DataTooLarge as error:
                 raise over_size(attempt.room) from error
             image = await self._received(who, attempt, received, inspection.virtual_size, event)
@@ -254,6 +289,11 @@ class Data:
             return await self._desk.read(lambda rows: rows.images.files(names))
 
         return await self._desk.files.sweep(known)
+
+
+def project_of(who: Principal) -> str:
+    """Whose share of places that is."""
+    return who.project or f"user {who.user}"
 
 
 def without_data(image: Image, *, import_failed: bool) -> Image:

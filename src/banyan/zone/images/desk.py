@@ -34,14 +34,16 @@ MIB: Final = 1 << 20
 class ImageSettings:
     """Sizes in bytes, times in seconds; a quota of -1 is no limit.
 
-    `most`: of one image's data. `quota_images`, `quota_bytes`: what one project's images may be. `uploads` and
-    `fetches`: how many at the same time in this zone; `waiting` fetches may wait. `fetch_deadline`: for one image.
+    `most`: of one image's data. `quota_images`, `quota_bytes`: what one project's images may be. `uploads`,
+    `downloads` and `fetches`: how many at the same time in this zone; `waiting` fetches may wait. Of all of these one
+    project has a share (places.py). `fetch_deadline`: for one image.
     """
 
     most: int = 1 << 40
     quota_images: int = 10_000
     quota_bytes: int = UNLIMITED
     uploads: int = 16
+    downloads: int = 32
     fetches: int = 4
     waiting: int = 64
     fetch_deadline: float = 3_600.0

@@ -1,14 +1,15 @@
 """Imports: what was staged becomes an image's data, or data is fetched from an address, in the background.
 
 An import is accepted when its task and the image's row say so, durably. Fetches wait in a bounded queue for one of a
-few places, and each has a deadline; a process that ends leaves rows that the next start undoes.
+few places, by turns of their projects, and each has a deadline; a process that ends leaves rows that the next start
+undoes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -28,8 +29,9 @@ from banyan.zone.images import access
 from banyan.zone.images.addresses import AddressRules, Place, judged
 from banyan.zone.images.catalogue import Catalogue
 from banyan.zone.images.changing import Change
-from banyan.zone.images.data import Attempt, Data, check_fillable
+from banyan.zone.images.data import Attempt, Data, check_fillable, project_of
 from banyan.zone.images.desk import MAX_LIST, Desk
+from banyan.zone.images.places import Shares, Turns
 from banyan.zone.images.refusals import OverSize, no_image
 
 log = structlog.get_logger("banyan.images")
@@ -47,7 +49,8 @@ class Imports:
         self._data = data
         self._fetcher = fetcher
         self._rules = rules
-        self._places = asyncio.Semaphore(desk.settings.fetches)
+        self._queue = Shares(desk.settings.fetches + desk.settings.waiting)
+        self._turns = Turns(desk.settings.fetches)
         self._jobs: set[asyncio.Task[None]] = set()
 
     @property
@@ -63,9 +66,9 @@ class Imports:
         if method == GLANCE_DIRECT:
             return await self._direct(who, id)
         place = judged(uri, self._rules)
-        self._check_queue()
-        attempt, task = await self._accepted(who, id, place)
-        self._go(attempt, task, uri)
+        with self._place(who) as keep:
+            attempt, task = await self._accepted(who, id, place)
+            keep(attempt, task, uri)
         return task
 
     async def create(self, who: Principal, fields: Sequence[Change], uri: str) -> ImageTask:
@@ -73,26 +76,42 @@ class Imports:
         if WEB_DOWNLOAD not in self.methods:
             raise BadInput("bad-method", "this zone fetches no images from addresses")
         place = judged(uri, self._rules)
-        self._check_queue()
-        image = await self._catalogue.create(who, None, fields)
-        attempt, task = await self._accepted(who, image.id, place)
-        self._go(attempt, task, uri)
+        with self._place(who) as keep:
+            image = await self._catalogue.create(who, None, fields)
+            attempt, task = await self._accepted(who, image.id, place)
+            keep(attempt, task, uri)
         return task
 
-    def _check_queue(self) -> None:
-        settings = self._desk.settings
-        if len(self._jobs) >= settings.fetches + settings.waiting:
+    @contextmanager
+    def _place(self, who: Principal) -> Iterator[Callable[[Attempt, ImageTask, str], None]]:
+        """One of so many that are fetched or wait. Given back when this is left, or, if what it yields was called, when
+        the fetch that this began is over."""
+        project, queue = project_of(who), self._queue
+        if not queue.may(project):
             raise Unreachable(
                 "images-busy",
-                f"{len(self._jobs)} images wait to be fetched, as many as may; try again in a minute",
+                f"as many images wait to be fetched as your project may have beside others: {queue.free} places are "
+                "free; try again in a minute",
                 transient=True,
                 retry_after=60.0,
             )
+        queue.take(project)
+        kept = False
 
-    def _go(self, attempt: Attempt, task: ImageTask, uri: str) -> None:
-        job = asyncio.create_task(self._fetched(attempt, task, uri), name=f"import of image {attempt.image.id}")
-        self._jobs.add(job)
-        job.add_done_callback(self._jobs.discard)
+        def keep(attempt: Attempt, task: ImageTask, uri: str) -> None:
+            nonlocal kept
+            kept = True
+            work = self._fetched(project, attempt, task, uri)
+            job = asyncio.create_task(work, name=f"import of image {attempt.image.id}")
+            self._jobs.add(job)
+            job.add_done_callback(self._jobs.discard)
+            job.add_done_callback(lambda _: queue.give(project))
+
+        try:
+            yield keep
+        finally:
+            if not kept:
+                queue.give(project)
 
     async def close(self) -> None:
         """Ends what is being fetched; the next start puts those images back."""
@@ -216,11 +235,11 @@ class Imports:
         unit.images.tasks.add(task)
         return task
 
-    async def _fetched(self, attempt: Attempt, task: ImageTask, uri: str) -> None:
+    async def _fetched(self, project: str, attempt: Attempt, task: ImageTask, uri: str) -> None:
         """One fetch from its place in the queue to its end. Never raises but when it is cancelled."""
         why = ""
         try:
-            async with asyncio.timeout(self._desk.settings.fetch_deadline), self._places:
+            async with asyncio.timeout(self._desk.settings.fetch_deadline), self._turns.place(project):
                 await self._set(task, TaskState.PROCESSING, "")
                 async with aclosing(self._fetcher.fetch(uri)) as pieces:
                     await self._data.receive(None, attempt, pieces, None, ImageEvent.DONE)

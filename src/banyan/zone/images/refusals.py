@@ -19,6 +19,12 @@ class Gone(NotFound):
     status: ClassVar[int] = 410
 
 
+class SlowData(BadInput):
+    """Data that comes too slowly for the place that it keeps."""
+
+    status: ClassVar[int] = 408
+
+
 class BadRange(BadInput):
     """A part of the data that there is not."""
 

@@ -49,8 +49,10 @@ class Upkeep:
         """What is called after each change of what is held: wakes this activation, and never does the work itself."""
 
         def changed() -> None:
-            self.changed = True
-            signal()
+            # One that was not heeded yet has woken it already: it comes back by itself.
+            if not self.changed:
+                self.changed = True
+                signal()
 
         return changed
 

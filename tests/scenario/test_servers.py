@@ -388,6 +388,12 @@ def test_a_role_says_what_may_be_done(client: Client) -> None:
     assert locked.value.code == "locked"
     client.site.servers(lambda servers, _: servers.act(admin, id, Action.STOP))
     client.rests(id, VmState.STOPPED)
+    assert client.site.servers(lambda servers, _: servers.act(member, id, Action.UNLOCK)).locked_by == ""
+    assert client.site.servers(lambda servers, _: servers.act(admin, id, Action.LOCK)).locked_by == "admin"
+    client.site.servers(lambda servers, _: servers.act(member, id, Action.LOCK))
+    with pytest.raises(Refused):
+        client.site.servers(lambda servers, _: servers.act(member, id, Action.UNLOCK))
+    assert not client.site.servers(lambda servers, _: servers.act(admin, id, Action.UNLOCK)).locked
     every = ServerQuery(every_project=True)
     assert len(client.site.servers(lambda servers, _: servers.page(admin, every)).servers) == 1
     assert len(client.site.servers(lambda servers, _: servers.page(member, every)).servers) == 1

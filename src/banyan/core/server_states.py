@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from banyan.core.errors import Conflict
+from banyan.core.errors import Conflict, Refused
 from banyan.core.server import Action, Server, Task, VmState
 from banyan.core.transitions import Move, Table
 
@@ -99,13 +99,18 @@ _WHILE: Mapping[Action, frozenset[Task]] = {
         {Task.REBOOTING, Task.PAUSING, Task.UNPAUSING, Task.SUSPENDING, Task.RESUMING, Task.STOPPING}
     ),
 }
+# Who locked a server, as Nova has it: somebody of its own project, or an administrator from outside of it.
+OWNER, ADMIN = "owner", "admin"
 # A locked server still takes these of its owner.
 _WHEN_LOCKED = frozenset({Action.LOCK, Action.UNLOCK})
 
 
 def check(server: Server, action: Action, *, operator: bool) -> VmState:
     """The state to which the action leads. Raises Conflict: "bad-state" or "busy" (each with what it is and what would
-    be possible), "locked" (not for operators)."""
+    be possible), "locked" (not for operators); Refused("forbidden") for an owner who would take off an administrator's
+    lock."""
+    if action is Action.UNLOCK and server.locked_by == ADMIN and not operator:
+        raise Refused("forbidden", f"server {server.id} was locked by an administrator, and only one unlocks it")
     if server.locked and not operator and action not in _WHEN_LOCKED:
         raise Conflict("locked", f"server {server.id} is locked; unlock it first")
     if not SERVER.allows(server.state, action):

@@ -15,7 +15,7 @@ from banyan.core.deed import Deed, Operation, Sighting
 from banyan.core.order import Specification
 from banyan.core.secret import Secret
 from banyan.core.server import Action, ActionRecord, Arguments, Fault, PendingResize, Power, Server, Task, VmState
-from banyan.core.server_states import ACTIONS, SERVER, TASKS
+from banyan.core.server_states import ACTIONS, ADMIN, OWNER, SERVER, TASKS
 from banyan.core.time import Wall
 
 OPERATIONS: Mapping[Task, Operation] = {
@@ -88,13 +88,25 @@ def wanted_specification(server: Server, action: Action, arguments: Arguments) -
 
 
 def accepted(
-    server: Server, action: Action, arguments: Arguments, after: VmState, spot: Spot | None, now: Wall
+    server: Server,
+    action: Action,
+    arguments: Arguments,
+    after: VmState,
+    spot: Spot | None,
+    now: Wall,
+    *,
+    owner: bool = False,
 ) -> Server:
-    """`after`: where the action leads (server_states.check). `spot`: the new place of RESIZE, MIGRATE, UNSHELVE."""
+    """`after`: where the action leads (server_states.check). `spot`: the new place of RESIZE, MIGRATE, UNSHELVE.
+    `owner`: who asks is of the server's own project, so that its lock is its own to take off."""
+    if action is Action.LOCK and server.locked and owner:
+        # It makes no administrator's lock its own, which it could take off then.
+        return server
     changed = replace(server, revision=server.revision + 1, updated=now)
     match action:
         case Action.LOCK:
-            return replace(changed, locked=True, locked_reason=arguments.reason, updated=server.updated)
+            by = OWNER if owner else ADMIN
+            return replace(changed, locked=True, locked_by=by, locked_reason=arguments.reason, updated=server.updated)
         case Action.UNLOCK:
             return replace(changed, locked=False, locked_by="", locked_reason="", updated=server.updated)
         case Action.RESET:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from banyan.core.errors import Conflict
+from banyan.core.errors import Conflict, Refused
 from banyan.core.ids import RackCode, ZoneCode, guest_id
 from banyan.core.order import Specification
-from banyan.core.server import Action, PendingResize, Server, Task, VmState
+from banyan.core.server import Action, Arguments, PendingResize, Server, Task, VmState
 from banyan.core.server_states import ACTIONS, SERVER, TASKS, check
+from banyan.core.server_steps import accepted
 from banyan.core.time import Wall
 
 SPEC = Specification("web", {"vcpu": 1})
@@ -64,6 +65,33 @@ def test_a_locked_server_obeys_operators_only() -> None:
     assert refused.value.code == "locked"
     assert check(locked, Action.DELETE, operator=True) is VmState.DELETED
     assert check(locked, Action.UNLOCK, operator=False) is VmState.ACTIVE
+
+
+def locked_by(row: Server, owner: bool, operator: bool = False, reason: str = "") -> Server:
+    after = check(row, Action.LOCK, operator=operator)
+    return accepted(row, Action.LOCK, Arguments(reason=reason), after, None, Wall(2.0), owner=owner)
+
+
+def test_an_administrators_lock_is_an_administrators_to_take_off() -> None:
+    held = locked_by(server(), owner=False, operator=True, reason="abuse")
+    assert (held.locked, held.locked_by, held.locked_reason) == (True, "admin", "abuse")
+    # The owner's lock on top of it makes it no lock of the owner's.
+    again = locked_by(held, owner=True, reason="mine")
+    for row in (held, again):
+        assert (row.locked_by, row.locked_reason) == ("admin", "abuse")
+        with pytest.raises(Refused, match="administrator"):
+            check(row, Action.UNLOCK, operator=False)
+    after = check(held, Action.UNLOCK, operator=True)
+    free = accepted(held, Action.UNLOCK, Arguments(), after, None, Wall(3.0))
+    assert (free.locked, free.locked_by, free.locked_reason) == (False, "", "")
+
+
+def test_an_owners_lock_is_its_own_and_becomes_an_administrators() -> None:
+    mine = locked_by(server(), owner=True, reason="mine")
+    assert (mine.locked_by, mine.locked_reason) == ("owner", "mine")
+    assert check(mine, Action.UNLOCK, operator=False) is VmState.ACTIVE
+    theirs = locked_by(mine, owner=False, operator=True, reason="theirs")
+    assert (theirs.locked_by, theirs.locked_reason) == ("admin", "theirs")
 
 
 def test_after_a_resize_it_is_what_it_was_before() -> None:

@@ -27,6 +27,15 @@ def is_operator(who: Who) -> bool:
     return ADMIN_ROLE in who.roles and who.scope in (ScopeKind.PROJECT, ScopeKind.SYSTEM)
 
 
+def is_owner(who: Who, server: Server) -> bool:
+    """Acts in the server's own project, whatever it may beyond that."""
+    return (
+        isinstance(who, Principal)
+        and who.scope is ScopeKind.PROJECT
+        and (who.issuer, who.project) == (server.issuer, server.project)
+    )
+
+
 def sees_all(who: Who) -> bool:
     """Every project: of its issuer for a Principal, of all for a Caller."""
     reads = isinstance(who, Principal) and who.scope is ScopeKind.SYSTEM and READER_ROLE in who.roles

@@ -42,7 +42,16 @@ from banyan.core.time import Wall
 from banyan.placement.filters import Around
 from banyan.zone.firm import firm
 from banyan.zone.own import Own
-from banyan.zone.servers.access import Who, caller_of, is_operator, require_may_act, require_seen, sees, sees_all
+from banyan.zone.servers.access import (
+    Who,
+    caller_of,
+    is_operator,
+    is_owner,
+    require_may_act,
+    require_seen,
+    sees,
+    sees_all,
+)
 from banyan.zone.servers.changing import changed, touches_metadata
 from banyan.zone.servers.orders import Admit, Orders, Taken, admit_all
 from banyan.zone.servers.places import Effect, Places
@@ -277,7 +286,7 @@ class LeafServers:
             after = check(row, action, operator=is_operator(who))
             if claim and row.revision != revision:
                 raise Conflict("changed", f"server {id} was changed at the same time; try again", transient=True)
-            begun = steps.accepted(row, action, arguments, after, spot, now)
+            begun = steps.accepted(row, action, arguments, after, spot, now, owner=is_owner(who, row))
             unit.servers.update((row, begun))
             unit.actions.put(_record(begun, action, who, arguments, now))
             self._own.write(unit, self._own.event(f"server-{action}", id, f"of {row.name!r}", caller))

@@ -110,6 +110,7 @@ class Keys:
             )
             if not rows.application_credentials.add(made):
                 raise taken("application credential", new.name)
+            _check_no_wider(rows, who, made)
             names = ", ".join(sorted(role.name for role in chosen.values()))
             self._desk.note(
                 unit, who, "application-credential-created", id, new.name, owner=new.owner, project=project, roles=names
@@ -213,7 +214,7 @@ class Keys:
             access = _access_of(credential.blob)
             if not credential.project:
                 raise BadInput("no-project", "a credential of type ec2 needs a project_id")
-            made = replace(credential, id=hashlib.sha256(access.encode()).hexdigest(), access=access)
+            made = _bound(who, replace(credential, id=hashlib.sha256(access.encode()).hexdigest(), access=access))
         else:
             made = replace(credential, id=self._desk.new_id())
 
@@ -241,13 +242,14 @@ class Keys:
     async def credential(self, who: Principal, id: str, action: str = "identity:get_credential") -> Credential:
         held = known(await self._desk.read(lambda rows: rows.credentials.get(id)), who, action, "credential", id)
         require(who, action, Target(user=held.owner))
-        return held
+        return _reached(who, held, "credential", id)
 
     async def ec2(self, who: Principal, owner: str, access: str, action: str) -> Credential:
         """By its access key, of that user."""
         require(who, action, Target(user=owner))
         wanted: Filters = {"owner": owner, "kind": EC2, "access": access}
-        return found(await self._desk.read(lambda rows: rows.credentials.find(wanted)), "credential", access)
+        held = found(await self._desk.read(lambda rows: rows.credentials.find(wanted)), "credential", access)
+        return _reached(who, held, "credential", access)
 
     async def credentials(self, who: Principal, filters: Filters, asked: Asked, action: str) -> Listed[Credential]:
         """Whoever may not see all sees their own."""
@@ -256,9 +258,18 @@ class Keys:
             owner = wanted.get("owner", who.user)
             require(who, action, Target(user=owner if isinstance(owner, str) else ""))
             wanted["owner"] = owner
-        return listed(
-            await self._desk.read(lambda rows: rows.credentials.page(wanted, asked.after, asked.limit + 1)), asked
-        )
+
+        def look(rows: DirectoryRows) -> Listed[Credential]:
+            after = asked.after
+            while True:
+                page = listed(rows.credentials.page(wanted, after, asked.limit + 1), asked)
+                mine = [one for one in page.items if _reaches(who, one)]
+                if mine or not page.more:
+                    return Listed(mine, page.more)
+                # A page of nothing has no last to go on from.
+                after = page.items[-1].id
+
+        return await self._desk.read(look)
 
     async def change(self, who: Principal, id: str, fields: Mapping[str, object]) -> Credential:
         action = "identity:update_credential"
@@ -267,6 +278,7 @@ class Keys:
             rows = unit.directory
             held = known(rows.credentials.get(id), who, action, "credential", id)
             check_may(who, action, Target(user=held.owner))
+            _reached(who, held, "credential", id)
             wanted = replace(held, **fields)  # type: ignore[arg-type]  # checked by their names in the API
             check_may(who, action, Target(user=wanted.owner))
             if rows.users.get(wanted.owner) is None:
@@ -278,7 +290,7 @@ class Keys:
             if wanted.kind == EC2:
                 if not wanted.project:
                     raise BadInput("no-project", "a credential of type ec2 needs a project_id")
-                wanted = replace(wanted, access=_access_of(wanted.blob))
+                wanted = _bound(who, replace(wanted, access=_access_of(wanted.blob)))
             try:
                 rows.credentials.put(wanted)
             except Conflict as error:
@@ -322,6 +334,52 @@ def _shown(rows: DirectoryRows, held: ApplicationCredential) -> Shown:
     )
 
 
+def _check_no_wider(rows: DirectoryRows, who: Principal, new: ApplicationCredential) -> None:
+    """What is made with an application credential is good for no more requests than that, and for no longer. Its
+    roles and its project are no more in any case. Raises Refused("wider-credential")."""
+    maker = rows.application_credentials.get(who.application_credential) if who.application_credential else None
+    if maker is None:
+        return
+    if maker.access_rules and not (new.access_rules and set(new.access_rules) <= set(maker.access_rules)):
+        rules = ", ".join(maker.access_rules)
+        raise Refused("wider-credential", f"made with an application credential it may have only its rules: {rules}")
+    if maker.expires is not None and (new.expires is None or new.expires > maker.expires):
+        raise Refused(
+            "wider-credential", "made with an application credential it must not end after that; say expires_at"
+        )
+
+
+def _bound(who: Principal, key: Credential) -> Credential:
+    """An EC2 key that a user makes with an application credential has the project and the roles of that, and ends with
+    it (CVE-2020-12691). Raises Refused("wider-credential")."""
+    if not who.application_credential or key.owner != who.user:
+        return key
+    if key.project != who.project:
+        text = f"made with an application credential a key is for its project, {who.project}"
+        raise Refused("wider-credential", text)
+    said = msgspec.json.decode(key.blob.reveal(), type=dict[str, object])
+    blob = msgspec.json.encode({**said, "app_cred_id": who.application_credential})
+    return replace(key, blob=Secret(blob))
+
+
+def _reaches(who: Principal, held: Credential) -> bool:
+    """With an application credential a user has those of its EC2 keys that were made with it: another one's secret
+    would be all that the other may."""
+    mine = held.kind == EC2 and held.owner == who.user and bool(who.application_credential)
+    return not mine or credential_of(held.blob) == who.application_credential
+
+
+def _reached(who: Principal, held: Credential, kind: str, id: str) -> Credential:
+    if not _reaches(who, held):
+        raise missing(kind, id)
+    return held
+
+
+def credential_of(blob: Secret) -> str:
+    """The id of the application credential that an EC2 key was made with, "" for none."""
+    return msgspec.json.decode(blob.reveal(), type=_Ec2).app_cred_id or ""
+
+
 def secret_of(blob: Secret) -> Secret:
     """The secret key in an EC2 credential's blob, as it was checked when it was kept."""
     return Secret(msgspec.json.decode(blob.reveal(), type=_Ec2).secret.encode())
@@ -338,6 +396,7 @@ def _access_of(blob: Secret) -> str:
 class _Ec2(msgspec.Struct, frozen=True):
     access: str
     secret: str
+    app_cred_id: str | None = None
 
 
 def _text(raw: bytes) -> str:

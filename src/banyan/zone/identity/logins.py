@@ -20,7 +20,7 @@ from banyan.core.time import Wall
 from banyan.trust import passwords, user_tokens
 from banyan.zone.identity.desk import Desk
 from banyan.zone.identity.gate import Gate
-from banyan.zone.identity.keys import EC2, secret_of
+from banyan.zone.identity.keys import EC2, credential_of, secret_of
 from banyan.zone.identity.standing import Standing, denied, stand
 
 PASSWORD, TOKEN, APPLICATION_CREDENTIAL = "password", "token", "application_credential"
@@ -125,10 +125,19 @@ class Logins:
             raise denied(f"signed {now - at:.0f} s ago; a signed request is good for {SIGNED_LIFE:.0f} s")
         if held is None or not right:
             raise denied("no such access key, or a wrong signature")
-        user = await self._desk.read(lambda rows: rows.users.get(held.owner))
+        bound = credential_of(held.blob)
+
+        def find(rows: DirectoryRows) -> tuple[User | None, ApplicationCredential | None]:
+            return rows.users.get(held.owner), rows.application_credentials.get(bound) if bound else None
+
+        user, credential = await self._desk.read(find)
         if user is None:
             raise denied("the user of the access key is gone")
-        return await self._issue(_Proof(user, (EC2_METHOD,)), Scope(ScopeKind.PROJECT, Ref(id=held.project or "")))
+        if bound and credential is None:
+            raise denied("the application credential that made the access key is gone")
+        until = None if credential is None else credential.expires
+        proof = _Proof(user, (EC2_METHOD,), until, credential=credential)
+        return await self._issue(proof, Scope(ScopeKind.PROJECT, Ref(id=held.project or "")))
 
     async def _prove(self, login: Login, method: str, address: str) -> _Proof:
         match method:

@@ -179,7 +179,12 @@ class Places:
 
         def work(unit: Unit) -> tuple[Mapping[str, int], Mapping[str, str]]:
             members = unit.servers.members(order.issuer, hints.group) if grouped else {}
-            hosts = {id: server.host for id, server in unit.servers.many(named).items() if server.holds}
+            # Where another project's servers are is not to be found out by asking for a place beside them.
+            hosts = {
+                id: server.host
+                for id, server in unit.servers.many(named).items()
+                if server.holds and (server.issuer, server.project) == (order.issuer, order.project)
+            }
             return members, hosts
 
         members, hosts = await self._store.read(work)

@@ -117,6 +117,9 @@ def list_hosts(
         )  # fmt: skip
 
 
+NO_SERVER = "no server matches, as racks were last scanned; what Banyan made since is in `banyan server placed`"
+
+
 @servers.command(name="list")
 def list_servers(
     *,
@@ -132,10 +135,13 @@ def list_servers(
     limit: Limit = None,
     target: Target = HERE,
 ) -> int:
-    """The servers of the tree, as last seen. Exit status 6 if some zone could not be asked."""
+    """All servers of the tree, whoever made them, as they were when their racks were last scanned.
+
+    `server placed` has those that Banyan made, as they are now. Exit status 6 if some zone could not be asked.
+    """
     with session(target) as s:
         return s.list(
-            "/v1/servers", ServerView, SERVERS, "no server matches", limit, under=under, name=name, rack=rack,
+            "/v1/servers", ServerView, SERVERS, NO_SERVER, limit, under=under, name=name, rack=rack,
             project=project, host=host, state=state,
         )  # fmt: skip
 

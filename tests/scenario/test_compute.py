@@ -151,7 +151,7 @@ def test_servers_of_an_order_that_is_taken_back_go_though_their_zones_were_away(
         await crashed
         raise Conflict("no-addresses", "no addresses are left")
 
-    top.compute.networks.allocate = allocate  # type: ignore[method-assign]
+    top.compute.networks.allocate = allocate
     with pytest.raises(Conflict, match="no addresses"):
         top.create(Wish("web", "1", IMAGE, automatic_network=True, least=4, most=4))
     assert len(made) == 4

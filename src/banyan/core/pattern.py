@@ -2,7 +2,9 @@
 
 Python's `re` tries one way after the other, and `(a+)+$` on a name of 40 letters takes it years. Here all ways are
 followed at once (Thompson, Regular Expression Search Algorithm, 1968): sets of states of a nondeterministic automaton,
-each set worked out once and kept. What that cannot do is refused by name: back references, look-around, flags.
+each set worked out once and kept for all letters that the pattern does not tell apart. What that cannot do is refused
+by name: back references, look-around, flags. A text of n letters takes n times the states at most, which is much for
+many texts: `Pattern.steps` says what was spent, and whoever matches for strangers ends at a bound of its own.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from typing import Final
 from banyan.core.errors import BadInput
 
 MAX_PATTERN: Final = 255
-# States of the automaton; `(a{100}){100}` would need 10,000.
-MAX_STATES: Final = 1_000
-# Sets of states that are kept; beyond it all are forgotten and begun anew.
+# States of the automaton, so that a pattern of single letters has room; `(a{100}){100}` would need 10,000.
+MAX_STATES: Final = 300
+# Steps between sets of states that are kept, and letters; beyond it all are forgotten and begun anew.
 MAX_SETS: Final = 500
+MAX_LETTERS: Final = 2_000
 
 _SPECIAL = frozenset("\\^$.|?*+()[]{}")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
@@ -74,12 +77,13 @@ def literal(text: str) -> tuple[str, bool] | None:
 
 
 class Pattern:
-    """Raises BadInput("bad-pattern") that names the place."""
+    """Raises BadInput("bad-pattern") that names the place. `steps`: states looked at so far, of all texts."""
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_PATTERN:
             raise BadInput("bad-pattern", f"a pattern has at most {MAX_PATTERN} characters, got {len(text)}")
-        self._literal = text if _SPECIAL.isdisjoint(text) else None
+        self.steps = 0
+        self._literal = literal(text)
         if self._literal is not None:
             return
         parser = _Parser(text)
@@ -90,16 +94,21 @@ class Pattern:
         self._start = part.start
         self._first = self._close((self._start,), at_start=True, at_end=False)
         self._later = self._close((self._start,), at_start=False, at_end=False)
-        self._next: dict[tuple[frozenset[int], str], frozenset[int]] = {}
+        self._tests = [state.char for state in self._states if state.char is not None]
+        # Letters by which tests they pass; those of one kind are the same to the pattern.
+        self._kinds: dict[str, bytes] = {}
+        self._next: dict[tuple[frozenset[int], bytes], frozenset[int]] = {}
 
     def found_in(self, text: str) -> bool:
         if self._literal is not None:
-            return self._literal in text
+            known, whole = self._literal
+            return text == known if whole else known in text
         states = self._first
+        self.steps += len(text)
         for char in text:
             if self._final in states:
                 return True
-            key = (states, char)
+            key = (states, self._kinds.get(char) or self._kind(char))
             after = self._next.get(key)
             if after is None:
                 if len(self._next) >= MAX_SETS:
@@ -108,7 +117,16 @@ class Pattern:
             states = after
         return self._final in states or self._final in self._close(states, at_start=not text, at_end=True)
 
+    def _kind(self, char: str) -> bytes:
+        if len(self._kinds) >= MAX_LETTERS:
+            self._kinds.clear()
+        self.steps += len(self._tests)
+        # With a byte before, so that it is never empty.
+        kind = self._kinds[char] = bytes([1, *(fits(char) for fits in self._tests)])
+        return kind
+
     def _step(self, states: frozenset[int], char: str) -> frozenset[int]:
+        self.steps += 2 * len(states)
         moved = [to for n in states if (s := self._states[n]).char is not None and s.char(char) for to in s.to]
         # A match may begin at any place.
         return self._close(moved, at_start=False, at_end=False) | self._later

@@ -2,7 +2,8 @@
 
 Ordered by the query's sort keys, then by id, descending: ids begin with the instant of creation, so that is "the
 newest first". A page goes on after the sort values of the last row that was looked at, not after a number of rows:
-what comes or goes meanwhile moves nothing. At most MAX_LOOKED_AT rows are looked at for one page.
+what comes or goes meanwhile moves nothing. At most MAX_LOOKED_AT rows are looked at for one page, and its
+patterns take at most MAX_STEPS: what strangers ask for holds up a reader for so long, and then it is others' turn.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from banyan.store.bulk import storable
 from banyan.store.rows import page_limit
 
 MAX_LOOKED_AT = 20_000
+# Steps of all patterns of a page (core/pattern.py): some tenths of a second. The last text may go beyond it.
+MAX_STEPS = 500_000
 # Rows read at once when some are only found not to match when they are looked at.
 _STEP = 1_000
 
@@ -35,8 +38,14 @@ class Pages:
         """Raises BadInput: "bad-pattern", "bad-marker"."""
         limit = page_limit(query.limit)
         order = full_order(query.sort)
-        named = Pattern(query.name).found_in if query.name else None
-        tests = _judge(query)
+        patterns: list[Pattern] = []
+
+        def pattern(text: str) -> Callable[[str], bool]:
+            patterns.append(Pattern(text))
+            return patterns[-1].found_in
+
+        named = pattern(query.name) if query.name else None
+        tests = _judge(query, pattern)
         fits = None if named is None and tests is None else tests or _every
         values: Sequence[object] | None = read_place(query.after, len(order))
         conditions = self._conditions(query)
@@ -48,7 +57,7 @@ class Pages:
             statement = self._select(conditions, order, values).limit(step)
             rows = connection.execute(statement).all()
             for row in rows:
-                if len(found) == limit:
+                if len(found) == limit or (patterns and sum(one.steps for one in patterns) > MAX_STEPS):
                     return ServerPage(tuple(found), _place(values))
                 values = self._values(row, order)
                 # Before a server is made of it: where many are looked at, few have the name.
@@ -169,22 +178,22 @@ def _every(server: Server) -> bool:
     return True
 
 
-def _judge(query: ServerQuery) -> Callable[[Server], bool] | None:
-    """What no column decides, without the name; None if there is nothing of that."""
+def _judge(query: ServerQuery, pattern: Callable[[str], Callable[[str], bool]]) -> Callable[[Server], bool] | None:
+    """What no column decides, without the name; None if there is nothing of that. `pattern`: what matches one."""
     q = query
     tests: list[Callable[[Server], bool]] = []
     if q.address:
-        address = Pattern(q.address)
-        tests.append(lambda s: any(address.found_in(a.address) for n in s.nics for a in n.addresses if a.version == 4))
+        address = pattern(q.address)
+        tests.append(lambda s: any(address(a.address) for n in s.nics for a in n.addresses if a.version == 4))
     if q.address6:
-        address6 = Pattern(q.address6)
-        tests.append(lambda s: any(address6.found_in(a.address) for n in s.nics for a in n.addresses if a.version == 6))
+        address6 = pattern(q.address6)
+        tests.append(lambda s: any(address6(a.address) for n in s.nics for a in n.addresses if a.version == 6))
     if q.hostname:
-        hostname = Pattern(q.hostname)
-        tests.append(lambda s: hostname.found_in(s.hostname))
+        hostname = pattern(q.hostname)
+        tests.append(lambda s: hostname(s.hostname))
     if q.description:
-        description = Pattern(q.description)
-        tests.append(lambda s: description.found_in(s.description or ""))
+        description = pattern(q.description)
+        tests.append(lambda s: description(s.description or ""))
     if q.key_name:
         tests.append(lambda s: s.spec.key is not None and s.spec.key.name == q.key_name)
     if q.config_drive is not None:

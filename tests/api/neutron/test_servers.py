@@ -255,7 +255,7 @@ def test_an_interface_of_which_nobody_knows_whether_the_server_has_it_stays() ->
             await real(*arguments, **more)
             raise Unreachable("server-undecided", "no answer", transient=True)
 
-        cloud.servers.act = lost  # type: ignore[method-assign]
+        cloud.servers.act = lost
         body = {"interfaceAttachment": {"net_id": network}}
         answer = await cloud.ask("POST", f"/servers/{id}/os-interface", body, headers={NOVA: "2.96"}, service="compute")
         assert answer.status_code == 503

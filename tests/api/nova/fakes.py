@@ -37,10 +37,10 @@ from banyan.core.server import (
     Server,
     ServerPage,
     ServerQuery,
-    SortKey,
     Task,
     VmState,
 )
+from banyan.core.server_order import full_order, ranking, read_place, values_of, write_place
 from banyan.core.server_states import TASKS, check
 from banyan.core.time import Wall
 from banyan.zone.compute.sources import BootImage, ImageDetail, Interface, NetworkPlan
@@ -155,14 +155,15 @@ class FakeServers:
         self.pages += 1
         assert isinstance(who, Principal)
         found = [server for server in self.rows.values() if self._matches(who, server, query)]
-        for sort in reversed(query.sort or ()):
-            found.sort(key=lambda s, key=sort.key: (_value(s, key), s.id), reverse=sort.descending)
-        if not query.sort:
-            found.sort(key=lambda s: s.id, reverse=True)
-        begin = int(query.after or 0)
-        rows = found[begin : begin + query.limit]
-        end = begin + len(rows)
-        return ServerPage(tuple(rows), str(end) if end < len(found) else "", self.absent)
+        order = full_order(query.sort)
+        rank = ranking(order)
+        found.sort(key=lambda server: rank(values_of(server, order)))
+        start = read_place(query.after, len(order))
+        if start is not None:
+            found = [server for server in found if rank(start) < rank(values_of(server, order))]
+        rows = found[: query.limit]
+        after = write_place(values_of(rows[-1], order)) if len(found) > len(rows) else ""
+        return ServerPage(tuple(rows), after, self.absent)
 
     def _matches(self, who: Principal, s: Server, q: ServerQuery) -> bool:
         if not q.every_project:
@@ -316,18 +317,6 @@ class FakeServers:
 
 def may_see(who: Principal | Caller) -> bool:
     return isinstance(who, Caller) or may(who, "compute:server_hosts")
-
-
-def _value(server: Server, key: SortKey) -> object:
-    match key:
-        case SortKey.NAME:
-            return server.name
-        case SortKey.STATE:
-            return server.state
-        case SortKey.UPDATED:
-            return server.updated
-        case _:
-            return server.id
 
 
 def _rebuilt(server: Server, given: Arguments) -> Server:

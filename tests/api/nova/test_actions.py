@@ -240,7 +240,7 @@ def test_an_image_of_which_nobody_knows_whether_it_will_be_filled_stays(
                 await real(who, id, what, arguments)
             raise Unreachable(code, "no answer", transient=True)
 
-        c.servers.act = lost  # type: ignore[method-assign]
+        c.servers.act = lost
         assert (await c.ask("POST", f"/servers/{id}/action", value)).status_code == 503
         assert bool(c.images.reserved) is kept
 

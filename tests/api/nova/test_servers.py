@@ -6,10 +6,11 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from banyan.core.errors import Unreachable
 from banyan.core.quota import DEFAULTS, Quota
-from banyan.core.server import SortKey, VmState
+from banyan.core.server import ServerPage, ServerQuery, SortKey, VmState
 from tests.api.nova.cloud import Cloud, run
 from tests.api.nova.fakes import BIG_IMAGE, IMAGE, NETWORK, PORT, QUEUED_IMAGE
 
@@ -223,7 +224,7 @@ def test_servers_without_addresses_go_again_also_those_that_can_not_be_asked() -
             raise Unreachable("member-unreachable", "its zone is away", transient=True)
 
         c.networks.full = True
-        c.servers.act = away  # type: ignore[method-assign]
+        c.servers.act = away
         many = {**SERVER, "networks": "auto", "min_count": 3, "max_count": 3}
         headers = {"Idempotency-Key": "k1"}
         answer = await c.ask("POST", "/servers", {"server": many}, version="2.37", headers=headers)
@@ -242,7 +243,7 @@ def test_servers_that_could_not_be_taken_back_are_named() -> None:
             raise Unreachable("order-undecided", "the store does not answer", transient=True)
 
         c.networks.full = True
-        c.servers.withdraw = away  # type: ignore[method-assign]
+        c.servers.withdraw = away
         many = {**SERVER, "networks": "auto", "min_count": 3, "max_count": 3}
         answer = await c.ask("POST", "/servers", {"server": many}, version="2.37")
         assert answer.status_code == 503
@@ -487,6 +488,38 @@ def test_a_filter_that_no_leaf_knows_fills_its_pages_all_the_same() -> None:
         assert [server["name"] for server in found["servers"]] == ["web-2", "web-2"]
         more = await c.ok("GET", found["servers_links"][0]["href"].split("/v2.1", 1)[1], token="admin")
         assert [server["name"] for server in more["servers"]] == ["web-2"]
+
+    run(play)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_list_that_was_given_up_goes_on_and_is_not_taken_for_an_empty_one(restarted: bool) -> None:
+    """The tree's page may be empty and still go on (zone/servers/listing.py), and there is an end to asking."""
+
+    async def play(c: Cloud) -> None:
+        wanted = await c.server(name="needle")
+        for n in range(8):
+            await c.server(name=f"hay{n}")
+        real, looked = c.servers.page, 0
+
+        async def few(who: Any, query: ServerQuery, within: float | None = None) -> ServerPage:
+            nonlocal looked
+            looked += 1
+            page = await real(who, replace(query, name="", limit=2))
+            return replace(page, servers=tuple(one for one in page.servers if query.name in one.name))
+
+        c.servers.page = few
+        c.compute.lists.most = 2
+        path, pages, found = "/servers?name=needle", 0, []
+        while path:
+            page = await c.ok("GET", path)
+            found += [one["id"] for one in page["servers"]]
+            links = page.get("servers_links")
+            path = links[0]["href"].split("/v2.1", 1)[1] if links else ""
+            pages += 1
+            if restarted:
+                c.compute.lists._places.clear()
+        assert found == [wanted] and pages == 3 and looked == 5
 
     run(play)
 

@@ -294,6 +294,23 @@ def test_what_few_match_is_looked_at_in_bounded_steps(kept: Kept, monkeypatch: p
     assert listed(kept, name="need.e") == ["needle"]
 
 
+@pytest.mark.parametrize("conditions", [{"name": "[a-z]{0,9}Z"}, {"description": "[a-z]{0,9}Z"}])
+def test_patterns_end_a_page_and_the_next_one_goes_on(
+    kept: Kept, conditions: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("banyan.store.server_pages.MAX_STEPS", 1_000)
+    text = ["abcdefghijklmnopqrstuvwxyz" * 2, "aZ"]
+    kept.write(lambda u: u.servers.insert([made(n, name=text[n == 3], description=text[n == 3]) for n in range(30)]))
+    pages, found, after = 0, 0, ""
+    while True:
+        query = ServerQuery(TOP, "p1", limit=5, after=after, **conditions)
+        page = kept.read(lambda u, query=query: u.servers.page(query))
+        pages, found, after = pages + 1, found + len(page.servers), page.after
+        if not after:
+            break
+    assert found == 1 and 1 < pages <= 30
+
+
 def test_a_name_that_stands_for_itself_is_looked_for_by_the_database(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:

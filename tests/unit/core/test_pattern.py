@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from time import perf_counter
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banyan.core.errors import BadInput
-from banyan.core.pattern import MAX_PATTERN, Pattern, literal
+from banyan.core.pattern import MAX_PATTERN, MAX_STATES, Pattern, literal
 
 # What the judge takes for one way of writing a pattern and we for another is left out: it is few.
 ATOMS = ["a", "b", "ab", ".", "[ab]", "[^a]", "[a-c]", "\\.", "\\d", "\\w", "\\S", "^", "$", "(a|b)", "(?:ab|c)", "-"]
@@ -49,9 +50,35 @@ def test_no_pattern_takes_long(pattern: str) -> None:
         assert perf_counter() - began < 1.0
 
 
+@pytest.mark.parametrize("pattern", [".{0,90}Z", "(.*[a-m]){20}.*Z", "([a-z]{0,9}[a-m]){9}Z", "(a?){30}a{30}$"])
+def test_what_a_pattern_takes_is_bounded_and_told(pattern: str) -> None:
+    """In steps, since a test must not go by the clock: states times letters, twice at most, and each letter once."""
+    draw = random.Random(3)
+    found = Pattern(pattern)
+    for n in range(1, 6):
+        found.found_in("".join(draw.choice("abcdefghijklmnopqrstuvwxyzé") for _ in range(250)))
+        assert 250 * n <= found.steps <= n * (250 * (2 * MAX_STATES + 1) + 27 * MAX_STATES)
+
+
+def test_letters_that_a_pattern_does_not_tell_apart_are_one() -> None:
+    """So that many long names cost hardly more than the first few."""
+    draw = random.Random(3)
+    found, steps = Pattern(".{0,90}Z"), []
+    for _ in range(40):
+        found.found_in("".join(draw.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(250)))
+        steps.append(found.steps)
+    assert steps[-1] - steps[-2] == 250 < steps[0]
+
+
+def test_a_long_name_is_no_large_pattern() -> None:
+    name = "web-1-" * 40
+    assert Pattern(f"^{name}.*$").found_in(name + "x") and Pattern(f"^{name}$").found_in(name)
+
+
 @pytest.mark.parametrize(
     ("pattern", "says"),
     [
+        (".{0,320}Z", "too large"),
         ("(a", "not closed"),
         ("a)", "closes nothing"),
         ("[a", "not closed"),

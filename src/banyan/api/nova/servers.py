@@ -126,10 +126,10 @@ async def _page(call: Call) -> Listed:
 
 def _links(call: Call, page: Listed, path: str) -> Mapping[str, object]:
     """Where the next page is, if there is one: only for who asked for pages, or whose list was cut."""
-    if not page.more or not page.servers:
+    if not page.marker:
         return {}
     pairs = [(name, value) for name, values in call.query.items() if name != "marker" for value in values]
-    pairs.append(("marker", page.servers[-1].id))
+    pairs.append(("marker", page.marker))
     return {"servers_links": [{"rel": "next", "href": f"{call.link(path)}?{urlencode(pairs)}"}]}
 
 

@@ -196,3 +196,24 @@ def test_what_is_plugged_into_a_router_is_unplugged_there_only() -> None:
         await cloud.ok("DELETE", f"/routers/{other}")
 
     run(play)
+
+
+def test_who_owns_a_network_leads_nothing_of_its_own_to_another_projects_port() -> None:
+    async def play(cloud: Cloud) -> None:
+        out, router, network, _ = await routed(cloud)
+        await cloud.ok("PUT", f"/networks/{network}", {"network": {"shared": True}}, "admin")
+        theirs = (await cloud.port(network, "other"))["id"]
+        wanted = {"floatingip": {"floating_network_id": out, "port_id": theirs}}
+        assert "different tenant" in (await cloud.refused(400, "POST", "/floatingips", wanted))["message"]
+        mine = await cloud.make("floatingip", floating_network_id=out)
+        await cloud.refused(400, "PUT", f"/floatingips/{mine['id']}", {"floatingip": {"port_id": theirs}})
+        second = (await cloud.make("router", name="r2"))["id"]
+        await cloud.refused(400, "PUT", f"/routers/{second}/add_router_interface", {"port_id": theirs})
+        assert (await cloud.ok("GET", f"/ports/{theirs}"))["port"]["device_id"] == ""
+        # Whose port it is leads its own floating IP there, by whosever router; and an administrator any.
+        led = await cloud.make("floatingip", "other", floating_network_id=out, port_id=theirs)
+        assert led["router_id"] == router
+        await cloud.ok("DELETE", f"/floatingips/{led['id']}", token="other")
+        await cloud.ok("PUT", f"/floatingips/{mine['id']}", {"floatingip": {"port_id": theirs}}, "admin")
+
+    run(play)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from banyan.core.errors import Conflict, NotFound
+from banyan.core.errors import BadInput, Conflict, NotFound
 from banyan.core.ids import read_guest_id
 from banyan.core.network import COMPUTE, FLOATING, ROUTER_GATEWAY, ROUTER_INTERFACE, Port
 from banyan.core.network_rows import NetworkRows
@@ -60,6 +60,13 @@ def check_device(
     if _serves(new) and (new.device, new.project) not in servers:
         # Another request changed the rest of it after this one looked.
         raise Conflict("changed-meanwhile", "it was changed at the same time; try again", transient=True)
+
+
+def own_port(who: Principal, port: Port, project: str, what: str) -> None:
+    """Who owns a network sees others' ports on it, and may not lead its own floating IPs or routers to them. Raises
+    BadInput("bad-port"); administrators may."""
+    if port.project not in (project, "") and not may(who, _ADMINISTER):
+        raise BadInput("bad-port", f"Port {port.id} is owned by a different tenant, and {what} leads to no such port.")
 
 
 def of_service(rows: NetworkRows, port: Port) -> bool:

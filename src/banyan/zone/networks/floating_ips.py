@@ -25,6 +25,7 @@ from banyan.zone.networks.desk import (
     page,
     seen,
 )
+from banyan.zone.networks.devices import own_port
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,7 @@ class FloatingIps:
                 raise BadInput("bad-port", text)
             return replace(floating, port="", fixed="", router="")
         port = seen(rows, who, Kind.PORT, rows.ports, lead.port)
+        own_port(who, port, floating.project, "a floating IP")
         fixed = _inner(port, lead.fixed)
         other = rows.floating_ips.find({"port": port.id, "fixed": fixed.address, "network": floating.network})
         if other is not None and other.id != floating.id:

@@ -25,6 +25,7 @@ from banyan.zone.networks.desk import (
     page,
     seen,
 )
+from banyan.zone.networks.devices import own_port
 from banyan.zone.networks.subnets import prefix_of
 
 MAX_ROUTES = 30
@@ -211,6 +212,7 @@ class Routers:
         if port.device:
             text = f"Unable to complete operation on port {port.id} for network {port.network}. Port already has an "
             raise Conflict("port-in-use", f"{text}attached device {port.device}.")
+        own_port(who, port, router.project, "a router")
         if not port.addresses:
             raise BadInput("bad-interface", "Bad router request: Port has no fixed IP addresses.")
         subnets = [rows.subnets.get(one.subnet) for one in port.addresses]

@@ -27,6 +27,7 @@ from tests.wire.zones.processes import Cloud, Zone
 
 NAMES = ("top", "middle", "leaf")
 CLIENTS = (1, 8, 64)
+PATIENCE = 120.0  # seconds until the chain stands
 BANYAN = str(Path(sys.executable).parent / "banyan")
 
 
@@ -43,7 +44,8 @@ def chain(cloud: Cloud, levels: int, hosts: int) -> list[Zone]:
     for depth in range(levels):
         code = zones[-1].code() if zones else None
         rack = settings(hosts) if depth == levels - 1 else ""
-        zones.append(cloud.zone(NAMES[depth], "--log-level", "error", code=code, settings=rack).start())
+        zone = cloud.zone(NAMES[depth], "--log-level", "error", code=code, settings=f'[zone]\nmode = "place"\n\n{rack}')
+        zones.append(zone.start())
     return zones
 
 
@@ -89,8 +91,12 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="banyan-bench-")))
         zones = chain(stack.enter_context(Cloud(folder, loaded=False)), given.levels, given.hosts)
-        while order(zones[0].data, 8, 100).get("accepted") != 100:
-            time.sleep(0.5)  # not joined yet, or not scanned
+        until = time.monotonic() + PATIENCE
+        while (first := order(zones[0].data, 8, 100)).get("accepted") != 100:
+            # Not joined yet, or not scanned.
+            if time.monotonic() > until:
+                raise SystemExit(f"the zones took no orders in {PATIENCE:g} s: {first}")
+            time.sleep(0.5)
         found = {}
         for clients in CLIENTS:
             count = given.count if clients > 1 else given.count // 4

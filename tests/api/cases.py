@@ -94,6 +94,7 @@ CASES: dict[str, Case] = {
     f"{_ACT}/admit": _word("admit"),
     f"{_ACT}/accept": _word("accept"),
     "GET /v1/journal": Case(_WHOLE, "/v1/journal"),
+    "GET /v1/requests/{request}": _list("requests/req-1"),
     "GET /v1/journal/follow": Case(_WHOLE, "/v1/journal/follow?after=0"),
     "GET /v1/codes": Case(_WHOLE, "/v1/codes"),
     "POST /v1/codes": Case(_WHOLE, "/v1/codes", body={"name": "lab*"}),

@@ -38,6 +38,7 @@ from banyan.zone.views import (
     StatusView,
     TokenCreated,
     TokenView,
+    TraceView,
     UsageView,
     UseView,
     WhyView,
@@ -270,6 +271,8 @@ class FakeSurface:
                                {"vcpu": AmountView(16, 64, 8)}) for p in zones],
             "servers": [ServerView(f"{OWN}/{p}", "sim", f"id-{p}", "web", "p1", "active", f"id-{p}", "m1", True, NOW)
                         for p in zones],
+            "trace": [TraceView(1, NOW, "server-changed", f"id-{p}", "user:ann", "", "", filters.get("request", ""),
+                                "name of 'web'", {}, "done", "", f"{OWN}/{p}") for p in zones],
         }  # fmt: skip
         return _page(rows[kind], marker, limit, self.absent)
 

@@ -40,6 +40,7 @@ from banyan.zone.views import (
     StatusView,
     TokenCreated,
     TokenView,
+    TraceView,
     UsageView,
     UseView,
     WhyView,
@@ -119,6 +120,8 @@ TABLE: tuple[Route, ...] = (
     # The journal.
     route("GET", "/v1/journal", journal.page, "journal", _V, "The journal, a page, or the next lines as they come",
           query=journal.JournalQuery, answer=JournalView, paged=True, deadline=journal.MAX_WAIT + 30.0),
+    route("GET", "/v1/requests/{request}", journal.trace, "journal", _V, "Lines of all journals, here and "
+          "below, of one request", query=journal.TraceQuery, answer=TraceView, paged=True),
     route("GET", "/v1/journal/follow", journal.follow, "journal", _V, "The journal as Server-Sent Events",
           query=journal.FollowQuery, media="text/event-stream", stream=True),
     # Who may join, who may ask.

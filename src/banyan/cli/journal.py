@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Literal
+from urllib.parse import quote
 
 import msgspec
 from cyclopts import App, Parameter
@@ -15,8 +16,8 @@ from banyan.cli.client import Client, FaultBody, Query
 from banyan.cli.output import Column, Screen, instant, pairs
 from banyan.cli.session import OK, check_limit, session
 from banyan.cli.target import HERE, Target
-from banyan.core.errors import Refused, Unreachable
-from banyan.zone.views import JournalView, StatusView
+from banyan.core.errors import BadInput, Refused, Unreachable
+from banyan.zone.views import JournalView, StatusView, TraceView
 
 LAST = 50
 PATH = "/v1/journal"
@@ -25,6 +26,20 @@ PAUSE = 1.0
 TRIES = 60
 
 COLUMNS: tuple[Column[JournalView], ...] = (
+    Column("N", lambda n: str(n.number), right=True),
+    Column("AT", lambda n: instant(n.at)),
+    Column("KIND", lambda n: n.kind),
+    Column("TARGET", lambda n: n.target),
+    Column("ACTOR", lambda n: n.actor),
+    Column("FROM", lambda n: n.address),
+    Column("OUTCOME", lambda n: n.outcome),
+    Column("TEXT", lambda n: n.text),
+    Column("FACTS", lambda n: pairs(n.facts)),
+)
+
+
+TRACED: tuple[Column[TraceView], ...] = (
+    Column("ZONE", lambda n: n.zone),
     Column("N", lambda n: str(n.number), right=True),
     Column("AT", lambda n: instant(n.at)),
     Column("KIND", lambda n: n.kind),
@@ -52,6 +67,15 @@ def journal(
     outcome: Annotated[
         Literal["done", "refused", "failed"] | None, Parameter(help="Only with this outcome.", show_default=False)
     ] = None,
+    request: Annotated[
+        str,
+        Parameter(
+            help="All that the request with this id left, in the journals of this zone and of those below it; no other "
+            "filter goes with it.",
+            metavar="ID",
+            show_default=False,
+        ),
+    ] = "",
     target: Target = HERE,
 ) -> int:
     """The zone's journal: every decision, with who, from where and why; refusals too.
@@ -59,6 +83,10 @@ def journal(
     With --follow and --json each line is one JSON object.
     """
     check_limit(limit)
+    if request:
+        if follow or after is not None or kind or about or actor or outcome:
+            raise BadInput("bad-option", "--request looks into all journals by itself; leave out the other filters")
+        return _traced(request, limit, target)
     if after is not None:
         values.number(after, "--after", 0, values.MAX_LINE)
     chosen: Query = {"kind": kind, "target": about, "actor": actor, "outcome": outcome}
@@ -78,6 +106,18 @@ def journal(
         for line in stream(s.client, chosen, last, threading.Event().wait):
             show(s.screen, line)
     return OK
+
+
+def _traced(request: str, limit: int | None, target: Target) -> int:
+    with session(target) as s:
+        lines = s.client.pages(f"/v1/requests/{quote(request, safe='')}", TraceView, limit, {})
+        if s.screen.json:
+            s.screen.array(lines)
+        else:
+            s.screen.table(
+                TRACED, lines, "no journal has a line of it: it changed nothing, or lies in a zone named as absent"
+            )
+        return s.end()
 
 
 def _lines(client: Client, chosen: Query, after: int | None, limit: int | None) -> Iterable[JournalView]:

@@ -24,7 +24,7 @@ from banyan.store.bulk import BulkInsert
 from banyan.store.plain import Plain
 from banyan.store.rows import Codec, page_limit
 
-FILTERS = ("kind", "target", "actor", "outcome")
+FILTERS = ("kind", "target", "actor", "outcome", "request")
 
 _T = tables.journal
 _CODEC = Codec(Line, _T)

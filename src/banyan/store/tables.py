@@ -465,6 +465,13 @@ journal = Table(
     Index("journal_target", "target", "number"),
     Index("journal_actor", "actor", "number"),
     Index(
+        "journal_request",
+        "request",
+        "number",
+        sqlite_where=text("request <> ''"),
+        postgresql_where=text("request <> ''"),
+    ),
+    Index(
         "journal_outcome",
         "outcome",
         "number",

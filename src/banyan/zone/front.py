@@ -279,7 +279,11 @@ class Front(ServersFront):
     def _holds(self, node: Node, kind: str) -> bool:
         """Whether a child has racks, or hosts or servers, as far as is known."""
         counters = self._zone.members.child_counters(node.code)
-        return kind == "racks" or node.health is not Health.ALIVE or any(key[1:2] in ("h", "g") for key in counters)
+        return (
+            kind in ("racks", "trace")
+            or node.health is not Health.ALIVE
+            or any(key[1:2] in ("h", "g") for key in counters)
+        )
 
     def _one_below(self, caller: Caller, node: Node, kind: str, deadline: Deadline) -> lists.Below:
         zone = self._zone

@@ -30,7 +30,7 @@ from banyan.core.records import Unit
 from banyan.placement.standing import Standing, rack_standing
 from banyan.zone import present
 from banyan.zone.deadline import NEVER, Deadline
-from banyan.zone.views import HostView, PageView, RackView, ServerView
+from banyan.zone.views import HostView, PageView, RackView, ServerView, TraceView
 
 Row = TypeVar("Row")
 
@@ -50,14 +50,17 @@ FILTERS = {
     "racks": ("name", "driver", "health"),
     "hosts": ("name", "rack", "state", "offered", "availability_zone", "aggregate"),
     "servers": ("name", "rack", "state", "project", "host"),
+    # Lines of the journals of all zones, of one request.
+    "trace": ("request",),
 }
 
 
-_Row = RackView | HostView | ServerView
+_Row = RackView | HostView | ServerView | TraceView
 _ROWS: Mapping[str, Reader[_Row]] = {
     "racks": json_reader(RackView),
     "hosts": json_reader(HostView),
     "servers": json_reader(ServerView),
+    "trace": json_reader(TraceView),
 }
 
 
@@ -166,6 +169,8 @@ def check_query(kind: str, filters: Mapping[str, str], limit: int) -> int:
     for key in filters:
         if key not in known:
             raise BadInput("bad-filter", f"{kind} can be filtered by {', '.join(known)}, not by {key[:40]!r}")
+    if kind == "trace" and not filters.get("request"):
+        raise BadInput("bad-filter", "a trace is of one request: give its id")
     return check_limit(limit)
 
 
@@ -312,6 +317,8 @@ async def _own(
 ) -> Marker:
     """Appends own rows; the marker to go on from, `own_done` when there are no more."""
     encode = msgspec.json.encode
+    if kind == "trace":
+        return await _traced(path, store, filters, marker, limit, rows)
     looked_at = 0
     for rack in sorted(racks, key=lambda r: r.name):
         if rack.name < marker.rack or not _matches(filters.get("rack", "*"), rack.name):
@@ -349,6 +356,22 @@ async def _own(
                 break
             if looked_at >= MAX_LOOKED_AT or deadline.over:
                 return Marker(rack=rack.name, row=after)
+    return Marker(own_done=True)
+
+
+async def _traced(
+    path: str, store: Store, filters: Mapping[str, str], marker: Marker, limit: int, rows: _Rows
+) -> Marker:
+    """Own lines of the journal; the marker's row is the number of the last one seen."""
+    after = marker.row or "0"
+    if not (after.isascii() and after.isdigit() and len(after) <= 18):
+        raise bad_marker()
+    lines = await store.read(lambda unit: unit.journal.page(int(after), limit + 1, filters))
+    for line in lines:
+        if rows.are_enough():
+            return Marker(row=after)
+        after = str(line.number)
+        rows.add((msgspec.json.encode(present.trace(line, path)),))
     return Marker(own_done=True)
 
 

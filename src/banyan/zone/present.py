@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from banyan.core.digest import Digest, Sums
 from banyan.core.guest import Guest, GuestState
 from banyan.core.host import Host
@@ -28,6 +30,7 @@ from banyan.zone.views import (
     RuleView,
     ServerView,
     TokenView,
+    TraceView,
     UsageView,
     ZoneTotals,
     ZoneView,
@@ -183,6 +186,10 @@ def line(row: Line) -> JournalView:
         outcome=row.outcome,
         digest=row.digest.hex(),
     )
+
+
+def trace(row: Line, path: str) -> TraceView:
+    return TraceView(**msgspec.structs.asdict(line(row)), zone=path)
 
 
 def itself(name: str, path: str, code: ZoneCode, now: Wall, version: str) -> ZoneView:

@@ -232,6 +232,12 @@ class JournalView(msgspec.Struct, frozen=True):
     digest: str
 
 
+class TraceView(JournalView, frozen=True):
+    """A line of the journal of `zone`, one of those that a request left anywhere in the tree."""
+
+    zone: str
+
+
 class PageView(msgspec.Struct, frozen=True):
     """`items` are raw JSON objects in order. `absent`: paths that could not be asked (exit status 6)."""
 

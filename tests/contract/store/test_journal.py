@@ -79,7 +79,9 @@ def test_pages_and_exact_filters(kept: Kept) -> None:
     assert numbers(0, 10, outcome="refused") == [5]
     assert numbers(0, 10, actor="ann") == [1, 2, 3, 4, 5, 6]
     assert numbers(0, 10, actor="an") == numbers(0, 10, kind="EVEN") == []
-    with pytest.raises(BadInput, match="kind, target, actor, outcome"):
+    assert numbers(2, 2, request=kept.read(lambda u: u.journal.last()).request) == [3, 4]
+    assert numbers(0, 10, request="req") == []
+    with pytest.raises(BadInput, match="kind, target, actor, outcome, request"):
         numbers(0, 10, text="x")
 
 

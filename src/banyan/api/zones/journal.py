@@ -16,7 +16,7 @@ from starlette.responses import StreamingResponse
 from banyan.api.context import Context
 from banyan.api.faults import fault
 from banyan.api.intake import NoBody
-from banyan.api.paging import Exact, Limit, Marker, Under, filters
+from banyan.api.paging import Exact, Limit, Marker, PageQuery, Under, filters
 from banyan.core.errors import BadInput, BanyanError
 from banyan.zone.views import PageView
 
@@ -94,6 +94,18 @@ async def page(context: Context, query: JournalQuery, body: NoBody) -> PageView:
     except TimeoutError:
         pass  # nothing came in the time that was asked for: the page is empty
     return found
+
+
+class TraceQuery(PageQuery, frozen=True):
+    """`under`: in that zone and below it; otherwise wherever the caller may look."""
+
+    under: Under = ""
+
+
+async def trace(context: Context, query: TraceQuery, body: NoBody) -> PageView:
+    """The lines that a request left, here and in the zones below that carried it out."""
+    chosen = {"request": context.params["request"]}
+    return await context.surface.page(context.caller, "trace", query.under, chosen, query.marker, query.limit)
 
 
 async def follow(context: Context, query: FollowQuery, body: NoBody) -> StreamingResponse:

@@ -82,7 +82,9 @@ class Ports:
                 check_groups(unit.networks, who, port.groups)
                 _check(port)
                 asked = None if port.addresses == UNASKED else port.addresses
-                made.append(make(self._desk, unit, network, port, asked))
+                done = make(self._desk, unit, network, port, asked)
+                self._desk.note(unit, who, "port-created", done.id, done.name, project=project, network=done.network)
+                made.append(done)
             return made
 
         return await self._desk.change("port.created", work)
@@ -119,6 +121,7 @@ class Ports:
                 new = replace(new, addresses=addressing.reassign(rows, network, plug, old.addresses, new.addresses))
                 _forget_lost(rows, old, new, self._desk.now())
             new = replace(new, status=status_of(new))
+            self._desk.note(unit, who, "port-changed", id, ", ".join(sorted(changes)))
             return store(rows, old, new, self._desk.now())
 
         changed_port = await self._desk.change("port.changed", work)
@@ -137,6 +140,7 @@ class Ports:
                     f"Port {id} cannot be deleted directly via the port API: has device owner {port.owner}.",
                 )
             remove(rows, port, self._desk.now())
+            self._desk.note(unit, who, "port-deleted", id, port.name, project=port.project)
             return port
 
         await self._desk.news.tell(who, [await self._desk.change("port.deleted", work)])

@@ -56,6 +56,7 @@ class Tags:
             check_tags(tags)
             if tags != _of(old):
                 new: Thing = replace(old, tags=tags)  # type: ignore[arg-type]  # every kind that is tagged has them
+                self._desk.note(unit, who, f"{kind.value.replace('_', '-')}-tagged", id, ", ".join(tags)[:500])
                 changed(table, old, new, self._desk.now())  # type: ignore[type-var]  # the same
             return tags
 

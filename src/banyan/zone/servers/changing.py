@@ -55,6 +55,21 @@ def changed(server: Server, change: Change, now: Wall) -> Server:
     return server if after == server else replace(after, revision=server.revision + 1, updated=now)
 
 
+def named(change: Change) -> str:
+    """What a person asked to be changed, in words, for the journal. "" for interfaces alone: those the network side
+    tells, and whoever plugged them has a line for that."""
+    words = {
+        "name": change.name is not None,
+        "description": change.description is not None or "description" in change.clear,
+        "host name": change.hostname is not None,
+        "metadata": touches_metadata(change),
+        "tags": change.tags is not None or bool(change.tags_add) or bool(change.tags_drop),
+        "security groups": change.security_groups is not None,
+        "disk config": change.disk_config is not None,
+    }
+    return ", ".join(word for word, asked in words.items() if asked)
+
+
 def touches_metadata(change: Change) -> bool:
     """What a lock keeps its owner from changing."""
     return change.metadata is not None or bool(change.metadata_merge) or bool(change.metadata_drop)

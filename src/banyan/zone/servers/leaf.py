@@ -52,7 +52,7 @@ from banyan.zone.servers.access import (
     sees,
     sees_all,
 )
-from banyan.zone.servers.changing import changed, touches_metadata
+from banyan.zone.servers.changing import changed, named, touches_metadata
 from banyan.zone.servers.orders import Admit, Orders, Taken, admit_all
 from banyan.zone.servers.places import Effect, Places
 from banyan.zone.servers.secrets import Passwords
@@ -235,7 +235,7 @@ class LeafServers:
     async def change(self, who: Who, id: str, change: Change) -> Server:
         found = await self._store.read(lambda unit: unit.servers.get(id))
         rack = self._rack(who, _living(who, id, found))
-        now = self._own.wall()
+        caller, now, what = caller_of(who), self._own.wall(), named(change)
 
         def work(unit: Unit, effect: Effect) -> Server:
             row = _living(who, id, unit.servers.get(id))
@@ -245,6 +245,8 @@ class LeafServers:
             unit.servers.update((row, after))
             if after is not row:
                 effect.pairs.append((row, after))
+            if what:
+                self._own.write(unit, self._own.event("server-changed", id, f"{what} of {row.name!r}", caller))
             return after
 
         return await self._written(rack.places.write("server.changed", work), id)

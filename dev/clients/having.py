@@ -84,17 +84,25 @@ def stated(command: list[str], folder: Path, settings: Mapping[str, str] | None 
     Whatever ends the wait, nothing that the command started goes on: it has a session of its own, which is killed.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env={**environment, "PYTHONWARNINGS": "ignore", **(settings or {})},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    # A signal that ended this between the start of the process and our knowing of it would leave it behind.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**environment, "PYTHONWARNINGS": "ignore", **(settings or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),  # noqa: PLW1509 - one thread
+        )
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
     late = ""
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         out, err = process.communicate(timeout=RAN_WITHIN)
     except subprocess.TimeoutExpired:
         late = f"{LATE} {RAN_WITHIN:g} s"

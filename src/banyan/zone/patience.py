@@ -1,9 +1,8 @@
 """How long a question waits for a child: as long as it is heard, if the question changes nothing.
 
 A session may stand for a lease after its child has fallen silent. A list that waited so long for one would be slow for
-everybody; so whoever only wants to know gives up on a child whose report is overdue (health/suspicion.py), after a short
-while in which it may still answer. What may have an effect waits to the end of its time: giving up early would leave
-more in doubt.
+all; so whoever only wants to know gives up on a child whose report is overdue (health/suspicion.py), soon after that:
+it may still answer. What may have an effect waits to the end of its time: giving up early would leave more in doubt.
 """
 
 from __future__ import annotations

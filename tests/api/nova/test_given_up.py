@@ -71,6 +71,17 @@ def test_as_many_are_made_as_the_quota_lets_between_the_least_and_the_most() -> 
     run(play, {**DEFAULTS, Quota.SERVERS: 7, Quota.VCPU: 5})
 
 
+def test_a_list_that_was_given_up_nowhere_is_an_error() -> None:
+    async def play(c: Cloud) -> None:
+        async def nowhere(who: Any, query: ServerQuery, within: float | None = None) -> ServerPage:
+            return ServerPage((), "no place")
+
+        c.servers.page = nowhere
+        assert (await c.ask("GET", "/servers?name=web")).status_code == 503
+
+    run(play)
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_list_that_was_given_up_goes_on_and_is_not_taken_for_an_empty_one(restarted: bool) -> None:
     """The tree's page may be empty and still go on (zone/servers/listing.py), and there is an end to asking."""

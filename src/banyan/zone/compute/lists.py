@@ -120,9 +120,15 @@ class ServerLists:
 
 
 def _looked_at(query: ServerQuery, after: str) -> str:
-    """The id of the server that a place is behind."""
-    values = read_place(after, len(full_order(query.sort)))
-    return str(values[-1]) if values else ""
+    """The id of the server that a place is behind. Raises Unreachable("no-time") for a place that can not be read."""
+    try:
+        values = read_place(after, len(full_order(query.sort)))
+    except BadInput:
+        values = None
+    if not values:
+        text = "this list was given up before anything was found, and can not be gone on with; narrow it, or ask again"
+        raise Unreachable("no-time", text, transient=True)
+    return str(values[-1])
 
 
 def _which(who: Principal, query: ServerQuery) -> bytes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Literal
-from urllib.parse import quote
 
 import msgspec
 from cyclopts import App, Parameter
@@ -24,6 +24,7 @@ PATH = "/v1/journal"
 # A follower dials again after so many seconds, so many times without a line in between.
 PAUSE = 1.0
 TRIES = 60
+_REQUEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 COLUMNS: tuple[Column[JournalView], ...] = (
     Column("N", lambda n: str(n.number), right=True),
@@ -109,8 +110,12 @@ def journal(
 
 
 def _traced(request: str, limit: int | None, target: Target) -> int:
+    if not _REQUEST.match(request):
+        raise BadInput(
+            "bad-request-id", f"an answer's request id has letters, digits, `.`, `_` and `-`, got {request[:80]!r}"
+        )
     with session(target) as s:
-        lines = s.client.pages(f"/v1/requests/{quote(request, safe='')}", TraceView, limit, {})
+        lines = s.client.pages(f"/v1/requests/{request}", TraceView, limit, {})
         if s.screen.json:
             s.screen.array(lines)
         else:

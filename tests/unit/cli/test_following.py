@@ -131,6 +131,17 @@ def test_the_journals_last_lines_and_those_after_a_number(zone: Zone) -> None:
     assert numbers("--about", "t0") == [4]
 
 
+def test_what_a_request_left_is_looked_for_in_all_journals(zone: Zone) -> None:
+    found = json.loads(zone.say("journal", "--json", "--request", "req-12").out)
+    assert len({one["zone"] for one in found}) > 1
+    assert {one["request"] for one in found} == {"req-12"}
+    shown = zone.say("journal", "--request", "req-12").out
+    assert "ZONE" in shown and found[0]["zone"] in shown
+    refused = zone.say("journal", "--request", "req-12", "--kind", "x")
+    assert refused.status == 2 and "--request" in refused.err
+    assert zone.say("journal", "--request", "a/b").status == 2
+
+
 def test_a_picture_without_capacity_is_drawn_too() -> None:
     from banyan.cli.picture import picture, quantity
 

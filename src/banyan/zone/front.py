@@ -13,7 +13,7 @@ import msgspec
 
 from banyan import __version__
 from banyan.core.digest import Digest, check_counters, flatten, unflatten
-from banyan.core.errors import BadInput, Conflict, NotFound
+from banyan.core.errors import BadInput, Conflict, NotFound, Unreachable
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode, code_text, join_path
 from banyan.core.messages import (
@@ -27,7 +27,7 @@ from banyan.core.messages import (
 )
 from banyan.core.reading import json_reader, msgpack_reader
 from banyan.core.time import Mono, iso
-from banyan.core.zone import Health
+from banyan.core.zone import Admin, Health
 from banyan.placement.standing import Standing
 from banyan.zone import lists, own_lists, present, zone_list
 from banyan.zone.authorise import CARRIED_OUT_THERE, Judge, Lineage, check, check_parent, unseen, within
@@ -244,7 +244,7 @@ class Front(ServersFront):
 
     async def _page(self, caller: Caller, target: Target, query: PageQuery, within: float) -> Page:
         if target.via is not None:
-            offered = self._zone.members.standing(target.via.code) is Standing.LIVE
+            offered = self._seen(target.via, target.path) is Standing.LIVE
             further = lists.asked(msgspec.structs.replace(query, target=beyond(self._zone, target)), offered)
             if further is None:
                 return Page(())
@@ -259,6 +259,16 @@ class Front(ServersFront):
         return await lists.page(
             query.kind, zone.tree.path, zone.store, racks, of, query.filters, query.marker, query.limit, deadline
         )
+
+    def _seen(self, via: Node, path: str) -> Standing:
+        """Of a child on the way. Raises Unreachable: a list of what lies below one that is banned or lost would be
+        empty by some filters, and that is not known."""
+        standing = self._zone.members.standing(via.code)
+        if standing is Standing.UNKNOWN:
+            there, why = self._zone.tree.path_of(via.code), "banned" if via.admin is Admin.BANNED else "lost"
+            text = f"{there} is {why}, so what is at {path} is not known; `banyan zone show {there}` says more"
+            raise Unreachable("member-unreachable", text, transient=why == "lost")
+        return standing
 
     def _below(self, caller: Caller, kind: str, deadline: Deadline) -> lists.Members:
         """Children that may hold rows of that kind, by name. What holds no host is not asked for hosts."""

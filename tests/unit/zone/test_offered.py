@@ -10,6 +10,7 @@ from typing import cast
 import msgspec
 import pytest
 
+from banyan.core.errors import Unreachable
 from banyan.core.host import Host
 from banyan.core.identity import Caller
 from banyan.core.ids import RackCode, ZoneCode
@@ -20,6 +21,7 @@ from banyan.core.rack import Rack, RackHealth
 from banyan.core.records import Unit
 from banyan.core.resources import VCPU, Amount
 from banyan.core.time import Wall
+from banyan.core.zone import Health
 from banyan.simulate.loop import VirtualLoop
 from banyan.zone.compute.desk import Desk
 from banyan.zone.compute.hosts import Hosts
@@ -130,6 +132,29 @@ def test_of_a_banned_zone_no_host_is_told(house: Household) -> None:
     front = Front(house.zone)
     page = house.run(front.page(front.local("ann", "r"), "hosts", "", {}, "", 10))
     assert (page.items, page.absent) == ((), ("top/lab",))
+
+
+@pytest.mark.parametrize("filters", [{}, {"offered": "yes"}, {"offered": "unknown"}, {"offered": "no"}])
+@pytest.mark.parametrize("path", ["lab", "lab/inner"])
+@pytest.mark.parametrize("seen", ["banned", "lost"])
+def test_of_a_zone_that_nobody_sees_no_filter_makes_an_empty_list(
+    house: Household, path: str, filters: dict[str, str], seen: str
+) -> None:
+    child = Answering(house)
+    if seen == "banned":
+        say(house, "zone.ban")
+    else:
+        live = house.zone.roster.live[child.kid.code]
+        house.zone.members.put_child(replace(live.child, health=Health.LOST))
+    before = len(child.asked)
+    front = Front(house.zone)
+    local = front.local("ann", "r")
+    with pytest.raises(Unreachable, match="top/lab") as refused:
+        house.run(front.page(local, "hosts", path, filters, "", 10))
+    assert refused.value.code == "member-unreachable"
+    whole = house.run(front.page(local, "hosts", "", filters, "", 10))
+    assert (whole.items, whole.absent) == ((), ("top/lab",))
+    assert len(child.asked) == before
 
 
 @pytest.mark.parametrize(

@@ -350,9 +350,20 @@ class _Conversation:
                 answer = Answer(request.id, error="deadline", text="there was no answer in time", status=504)
             except BanyanError as error:
                 answer = Answer(request.id, error=error.code, text=error.text, status=error.status)
-            await self._stream.room()
+            await self._send(request, answer, max(1.0, request.deadline / 1000 - (self._clock.now() - began)))
+
+    async def _send(self, request: Request, answer: Answer, left: float) -> None:
+        """Never raises: what one question comes to ends no session. An answer that can not go is told to be lost, and
+        not that nothing was done.
+        """
+        for action in self._machine.answered(answer):
+            assert isinstance(action, Send)
             try:
-                self._do(self._machine.answered(answer))
+                async with asyncio.timeout(left):
+                    await self._stream.put_in_turn(answer, self._machine.max_frame)
+            except TimeoutError:
+                text = f"{request.verb!r} was worked on, but its answer could not be sent in time"
+                self._stream.put(Answer(request.id, error="answer-lost", text=text, status=504))
             except Unreachable as error:
                 text = f"the answer to {request.verb!r} does not fit: {error.text}"
                 self._stream.put(Answer(request.id, error=error.code, text=text, status=error.status))

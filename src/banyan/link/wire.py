@@ -109,8 +109,8 @@ class Stream:
         self._queued = 0
         self._sending = False
         self._wake = asyncio.Event()
+        self._turn = asyncio.Lock()
         self._room = asyncio.Event()
-        self._room.set()
         self._limits: Limits = STRANGER
         self.received = 0
 
@@ -131,24 +131,38 @@ class Stream:
     def put(self, message: Message, limit: int = MAX_FRAME, *, wake: bool = True) -> None:
         """Queues a message. Raises Unreachable, "busy" or "too-large" (beyond `limit` bytes): nothing was queued.
 
-        `wake` false: the caller calls `flush` next.
+        Only a request is "busy": of reports and renewals there is one at a time, and an answer waits for its turn with
+        `put_in_turn` if it is large. `wake` false: the caller calls `flush` next.
         """
         part = encode(message)
         if len(part) + FRAME_HEAD > limit:
             raise Unreachable("too-large", f"a message of {len(part)} bytes does not fit into a frame of {limit}")
-        rank = priority(message, len(part))
-        if rank is not Priority.HEARTBEAT and self._queued + len(part) > MAX_QUEUE:
-            raise Unreachable("busy", "the peer reads too slowly: the queue to it is full", transient=True)
-        self._queues[rank].append(_Part(part, isinstance(message, OPENING)))
-        self._queued += len(part)
-        if self._queued > MAX_QUEUE // 2:
-            self._room.clear()
+        if isinstance(message, Request) and self._queued + len(part) > MAX_QUEUE:
+            raise Unreachable(
+                "busy", "more waits to be sent to it than may wait; nothing of this was sent", transient=True
+            )
+        self._queue(message, part)
         if wake:
             self._wake.set()
 
-    async def room(self) -> None:
-        """Returns when the queue is at most half full."""
-        await self._room.wait()
+    async def put_in_turn(self, answer: Answer, limit: int = MAX_FRAME) -> None:
+        """Queues an answer when there is room for all of it; whoever came first goes first, so a large one does too.
+
+        Raises Unreachable("too-large"). Cancelled, nothing was queued.
+        """
+        part = encode(answer)
+        if len(part) + FRAME_HEAD > limit:
+            raise Unreachable("too-large", f"a message of {len(part)} bytes does not fit into a frame of {limit}")
+        async with self._turn:
+            while self._queued and self._queued + len(part) > MAX_QUEUE:
+                self._room.clear()
+                await self._room.wait()
+            self._queue(answer, part)
+        self._wake.set()
+
+    def _queue(self, message: Message, part: bytes) -> None:
+        self._queues[priority(message, len(part))].append(_Part(part, isinstance(message, OPENING)))
+        self._queued += len(part)
 
     def allowance(self) -> int:
         """Bytes of news that may go now."""
@@ -228,8 +242,7 @@ class Stream:
                 parts.append(part)
                 size += len(part)
                 self._queued -= len(part)
-                if self._queued <= MAX_QUEUE // 2:
-                    self._room.set()
+                self._room.set()
                 if alone:
                     return parts, 0.0
         return parts, 0.0

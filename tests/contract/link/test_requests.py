@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from banyan.core.errors import Conflict, Unreachable
+import pytest
+
+from banyan.core.errors import Conflict, Unreachable, error_of
 from banyan.core.messages import (
     MAX_FRAME,
     Answer,
     Request,
 )
+from banyan.zone.servers.below import may_have_acted
 from tests.contract.link.sides import CALLER
 from tests.contract.link.transports import Transport
 from tests.contract.link.world import EAST, World, refused
@@ -210,5 +213,56 @@ def test_what_hangs_does_not_hold_up_what_does_not(transport: Transport) -> None
             for task in hung:
                 task.cancel()
             await asyncio.gather(*hung, return_exceptions=True)
+
+    transport.run(test)
+
+
+@pytest.mark.parametrize("size", [34_900, 200 * 1024])
+def test_no_answer_is_lost_to_the_queue_and_none_ends_the_session(transport: Transport, size: int) -> None:
+    """Dozens of users read pages of one child at the same time: more than may wait on its way to the wire at once."""
+
+    async def test() -> None:
+        async with World(transport) as world:
+            child, link = world.child(rate=8e6)
+            world.run(link)
+            await child.until("acknowledged")
+
+            async def answering(request: Request) -> Answer:
+                await world.pause(0.05)
+                return Answer(request.id, bytes(size))
+
+            child.answering = answering
+            asked = (world.parent.session.request("page", b"", CALLER, 20) for _ in range(62))
+            answers = await asyncio.gather(*asked)
+            assert {answer.error for answer in answers} == {""}
+            assert world.link.connected == 1
+
+    transport.run(test)
+
+
+def test_an_answer_that_can_not_be_sent_in_time_is_not_told_as_a_deed_undone(transport: Transport) -> None:
+    async def test() -> None:
+        async with World(transport) as world:
+            child, link = world.child(rate=50_000.0, burst=1_000_000.0)
+            world.run(link)
+            await child.until("acknowledged")
+
+            async def answering(request: Request) -> Answer:
+                if request.verb == "place":
+                    await world.pause(0.3)
+                return Answer(request.id, bytes(200_000))
+
+            child.answering = answering
+            session = world.parent.session
+            pages = [asyncio.ensure_future(session.request("page", b"", CALLER, 60)) for _ in range(12)]
+            order = await asyncio.gather(session.request("place", b"", CALLER, 2.0), return_exceptions=True)
+            [found] = order
+            error = found if isinstance(found, Unreachable) else error_of(found.status, found.error, found.text)
+            assert error.code in ("no-answer", "answer-lost")
+            assert may_have_acted(error)
+            for page in pages:
+                page.cancel()
+            await asyncio.gather(*pages, return_exceptions=True)
+            assert world.link.connected == 1
 
     transport.run(test)

@@ -182,37 +182,47 @@ def test_a_heartbeat_that_comes_while_bulk_waits_is_sent_at_once() -> None:
     bench.run(test())
 
 
-def test_the_queue_is_bounded_but_heartbeats_fit() -> None:
+def test_the_queue_is_bounded_but_heartbeats_and_reports_fit() -> None:
     bench = Bench()
 
     async def test() -> None:
         stream = bench.stream()
         for number in range(MAX_QUEUE // 100_100):
-            stream.put(Answer(number, bytes(100_000)))
+            stream.put(asking(number, 100_000))
         with pytest.raises(Unreachable) as caught:
-            stream.put(Answer(99, bytes(100_000)))
+            stream.put(asking(99, 100_000))
         assert caught.value.code == "busy"
         stream.put(Beat(1))
         with pytest.raises(Unreachable) as caught:
             stream.put(Answer(1, bytes(300_000)))
         assert caught.value.code == "too-large"
+        with pytest.raises(Unreachable) as caught:
+            await stream.put_in_turn(Answer(1, bytes(300_000)))
+        assert caught.value.code == "too-large"
 
     bench.run(test())
 
 
-def test_room_is_told_when_half_of_the_queue_is_free() -> None:
+def asking(number: int, size: int) -> Request:
+    return Request(number, "page", bytes(size), 1_000, CALLER)
+
+
+def test_answers_wait_for_room_and_go_in_the_order_in_which_they_came() -> None:
     bench = Bench()
 
     async def test() -> None:
         stream = bench.stream()
-        await stream.room()
-        for number in range(8):
-            stream.put(Answer(number, bytes(100_000)))
-        waiting = asyncio.get_running_loop().create_task(stream.room())
+        sizes = [200_000, 200_000, 200_000, 200_000, 200_000, 200_000, 100, 200_000]
+        loop = asyncio.get_running_loop()
+        waiting = [loop.create_task(stream.put_in_turn(Answer(n, bytes(size)))) for n, size in enumerate(sizes)]
         await bench.clock.sleep_until(Mono(1.0))
-        assert not waiting.done()
+        # As many as there is room for; the small one behind them has no better place than the large one before it.
+        assert [task.done() for task in waiting] == [True] * 5 + [False] * 3
+        waiting[5].cancel()
         await bench.pumped(stream)
-        await waiting
+        await asyncio.wait(waiting)
+        sent = [message.id for frame in bench.wire.sent() for message in frame if isinstance(message, Answer)]
+        assert sorted(sent) == [0, 1, 2, 3, 4, 6, 7]
 
     bench.run(test())
 

@@ -246,6 +246,9 @@ class ServerRows(Protocol):
     def page(self, query: ServerQuery) -> ServerPage:
         """Looks at no more than a bounded number of rows: a page may be short, even empty, and still go on."""
 
+    def count(self) -> int:
+        """Of all racks and projects: those that are confirmed, and not deleted."""
+
     def busy(self, rack: RackCode, after: str, limit: int) -> Sequence[Server]:
         """Confirmed servers with a task, by id, after that one; with user data."""
 

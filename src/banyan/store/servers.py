@@ -91,6 +91,7 @@ _BUSY = (
 )
 _NEWEST = select(func.max(_T.c.id))
 _LIVES = _T.c.deleted_at.is_(None)
+_COUNT = select(func.count()).select_from(_T).where(_LIVES, _T.c.unconfirmed.is_(False))
 _HOLDINGS = (
     select(_T.c.host, _T.c.issuer, _T.c.project, _T.c.state, _T.c.shape, func.count())
     .where(_T.c.rack == bindparam("of"), _LIVES, _T.c.unconfirmed.is_(False))
@@ -181,6 +182,9 @@ class SqlServers:
 
     def page(self, query: ServerQuery) -> ServerPage:
         return PAGES(self._connection, query)
+
+    def count(self) -> int:
+        return int(self._connection.execute(_COUNT).scalar_one())
 
     def busy(self, rack: RackCode, after: str, limit: int) -> Sequence[Server]:
         bound = {"of": rack, "after": after, "limit": page_limit(limit)}

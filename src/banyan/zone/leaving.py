@@ -4,6 +4,8 @@ Nothing is removed: guests run on, and this zone goes on managing those that Ban
 counted, and named as far as one answer goes. Of the zones below only their number is known here; they come along.
 """
 
+# gap: leaving removes nothing that Banyan made inside a cloud: it makes nothing there, as they are only observed
+
 from __future__ import annotations
 
 from banyan.core.image import Image
@@ -22,17 +24,18 @@ ALL_NETWORKS = "`openstack network list` names all"
 
 async def leaving(zone: Zone) -> list[LeavingView]:
     """What leaving concerns, as it is now; what is named comes last."""
-    servers, images, image_count, networks, network_count = await zone.store.read(_kept)
+    servers, server_count, images, image_count, networks, network_count = await zone.store.read(_kept)
     rows = [
         LeavingView("uplink", up.side.row.path or ", ".join(up.side.row.addresses), "forgotten")
         for up in zone.ups.values()
     ]
     for racked in zone.racks.values():
         made = racked.servers.places.held.servers
-        then = f"stays, with every server in it, whoever made it{_more(made, ALL_SERVERS)}"
-        rows.append(LeavingView("rack", racked.name, then, made))
+        rows.append(LeavingView("rack", racked.name, "stays, with every server in it, whoever made it", made))
     for kind, count, then in (
         ("zones", len(zone.tree), "stay below this zone, with all that is in them"),
+        # All that Banyan made, also in racks that the settings have no more.
+        ("servers", server_count, "stay" + _more(server_count, ALL_SERVERS)),
         ("images", image_count, "stay" + _more(image_count, ALL_IMAGES)),
         ("networks", network_count, "stay" + _more(network_count, ALL_NETWORKS)),
     ):
@@ -44,12 +47,13 @@ async def leaving(zone: Zone) -> list[LeavingView]:
     return rows
 
 
-def _kept(unit: Unit) -> tuple[list[Server], list[Image], int, list[Network], int]:
-    """The newest servers, and the first images and networks, with how many of these two there are."""
+def _kept(unit: Unit) -> tuple[list[Server], int, list[Image], int, list[Network], int]:
+    """The newest servers, and the first images and networks, each with how many there are."""
     servers = unit.servers.page(ServerQuery(every_project=True, limit=MAX_NAMED)).servers
     images, networks = unit.images.images, unit.networks.networks
     return (
         list(servers),
+        unit.servers.count(),
         list(images.page({}, "", MAX_NAMED)),
         images.count({}),
         list(networks.page({}, "", MAX_NAMED)),

@@ -354,11 +354,12 @@ class ReleaseView(msgspec.Struct, frozen=True):
 
 
 class LeavingView(msgspec.Struct, frozen=True):
-    """One thing that `banyan leave` concerns, and what becomes of it. Items of `kind` "uplink", "rack", "zones" and
-    "images", "networks"; then "server", "image" and "network", each named by itself: at most 100 of a kind.
+    """One thing that `banyan leave` concerns, and what becomes of it. Items of `kind` "uplink", "rack", "zones",
+    "servers", "images" and "networks"; then "server", "image" and "network", each named by itself: at most 100 of each.
 
-    `count`: of a rack the servers that Banyan made in it, of "zones", "images" and "networks" how many there are; None
-    for the others. `id`: of a server, an image or a network.
+    `count`: of a rack the servers that Banyan made in it; of "zones", "servers" (in whatever rack, also one that the
+    settings have no more), "images" and "networks" how many there are; None for the others. `id`: of a server, an image
+    or a network.
     """
 
     kind: str

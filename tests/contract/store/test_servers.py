@@ -359,6 +359,14 @@ def test_what_is_held_is_summed(kept: Kept) -> None:
     ]
 
 
+def test_what_lives_and_is_confirmed_is_counted_whosever_it_is(kept: Kept) -> None:
+    assert kept.read(lambda unit: unit.servers.count()) == 0
+    gone = made(4, state=VmState.DELETED, deleted_at=Wall(2e9))
+    rows = [made(1), made(2, rack=OTHER, issuer=ZoneCode(9)), made(3, unconfirmed=True), gone]
+    kept.write(lambda unit: unit.servers.insert(rows))
+    assert kept.read(lambda unit: unit.servers.count()) == 2
+
+
 def test_members_of_a_group_are_counted_by_rack(kept: Kept) -> None:
     grouped = replace(SPEC, hints=Hints(group="g1"))
     rows = [made(n, spec=grouped, rack=RACK if n < 2 else OTHER, unconfirmed=n == 3) for n in range(5)]

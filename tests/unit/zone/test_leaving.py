@@ -9,16 +9,17 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from banyan.core.ids import RackCode
 from banyan.core.image import Image
 from banyan.core.network import Network
 from banyan.core.order import Specification
 from banyan.core.records import Unit
-from banyan.core.server import Server
+from banyan.core.server import Server, VmState
 from banyan.core.time import Wall
 from banyan.zone.front import Front
 from banyan.zone.leaving import MAX_NAMED
 from banyan.zone.views import LeavingView
-from tests.contract.store.test_servers import RACK, made
+from tests.contract.store.test_servers import OTHER, RACK, made
 from tests.unit.zone.household import ADMIN, Household
 
 AT = Wall(1_000.0)
@@ -33,9 +34,9 @@ def house() -> Iterator[Household]:
     one.close()
 
 
-def racked(house: Household, servers: int) -> None:
+def racked(house: Household, servers: int, code: RackCode = RACK, name: str = "sim") -> None:
     held = SimpleNamespace(servers=servers)
-    house.zone.racks[RACK] = SimpleNamespace(name="sim", servers=SimpleNamespace(places=SimpleNamespace(held=held)))
+    house.zone.racks[code] = SimpleNamespace(name=name, servers=SimpleNamespace(places=SimpleNamespace(held=held)))
 
 
 def keep(house: Household, servers: int, things: int) -> None:
@@ -72,6 +73,7 @@ def test_what_banyan_made_is_counted_and_named(house: Household, apply: bool) ->
     rows = said(house, apply)
     assert [(row.kind, row.name, row.count) for row in rows] == [
         ("rack", "sim", 2),
+        ("servers", "", 2),
         ("images", "", 1),
         ("networks", "", 1),
         ("server", "web-1", None),
@@ -79,8 +81,8 @@ def test_what_banyan_made_is_counted_and_named(house: Household, apply: bool) ->
         ("image", "image-0000", None),
         ("network", "net-0000", None),
     ]
-    assert [row.id for row in rows[3:]] == [made(1).id, made(0).id, "i0000", "n0000"]
-    assert rows[3].then == "stays in rack sim"
+    assert [row.id for row in rows[4:]] == [made(1).id, made(0).id, "i0000", "n0000"]
+    assert rows[4].then == "stays in rack sim"
 
 
 def test_more_than_an_answer_names_are_counted_and_it_says_where_all_are(house: Household) -> None:
@@ -88,7 +90,7 @@ def test_more_than_an_answer_names_are_counted_and_it_says_where_all_are(house: 
     keep(house, servers=MAX_NAMED + 1, things=MAX_NAMED + 1)
     rows = said(house)
     for kind, whole, command in (
-        ("server", "rack", "banyan server placed"),
+        ("server", "servers", "banyan server placed"),
         ("image", "images", "openstack image list"),
         ("network", "networks", "openstack network list"),
     ):
@@ -96,6 +98,32 @@ def test_more_than_an_answer_names_are_counted_and_it_says_where_all_are(house: 
         (sum_of,) = (row for row in rows if row.kind == whole)
         assert sum_of.count == MAX_NAMED + 1
         assert f"{MAX_NAMED} of" in sum_of.then and command in sum_of.then
+
+
+def test_servers_of_several_racks_are_counted_together(house: Household) -> None:
+    half = MAX_NAMED // 2 + 10
+    racked(house, half)
+    racked(house, half, OTHER, "other")
+    rows = [made(n, spec=SPEC, rack=RACK if n < half else OTHER) for n in range(2 * half)]
+    house.run(house.store.write("kept", lambda unit: unit.servers.insert(rows)))
+    (row,) = (row for row in said(house) if row.kind == "servers")
+    assert (row.count, f"{MAX_NAMED} of" in row.then) == (2 * half, True)
+
+
+def test_servers_of_a_rack_that_is_gone_from_the_settings_are_counted(house: Household) -> None:
+    keep(house, servers=MAX_NAMED + 50, things=0)
+    (row,) = (row for row in said(house) if row.kind == "servers")
+    assert row.count == MAX_NAMED + 50 and "banyan server placed" in row.then
+
+
+def test_what_is_gone_or_was_never_confirmed_is_not_counted(house: Household) -> None:
+    rows = [
+        made(1, spec=SPEC),
+        made(2, spec=SPEC, state=VmState.DELETED, deleted_at=AT),
+        made(3, spec=SPEC, unconfirmed=True),
+    ]
+    house.run(house.store.write("kept", lambda unit: unit.servers.insert(rows)))
+    assert [(row.kind, row.count) for row in said(house)] == [("servers", 1), ("server", None)]
 
 
 def test_a_server_that_a_zone_above_ordered_is_said_to_be_out_of_its_reach(house: Household) -> None:
@@ -107,8 +135,8 @@ def test_a_server_that_a_zone_above_ordered_is_said_to_be_out_of_its_reach(house
 
 def test_a_server_of_a_rack_that_is_gone_from_the_settings_is_named_with_that(house: Household) -> None:
     keep(house, servers=1, things=0)
-    (row,) = said(house)
-    assert row.kind == "server" and "not in the settings" in row.then
+    (row,) = (row for row in said(house) if row.kind == "server")
+    assert "not in the settings" in row.then
 
 
 def test_the_zones_below_come_along(house: Household) -> None:

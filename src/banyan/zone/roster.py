@@ -34,7 +34,7 @@ from banyan.zone.refused_zones import RefusedZones
 from banyan.zone.roster_rows import PAGE, Loaded, lineage, loader, node_of_child, node_of_row, uses_of
 from banyan.zone.streams import Streams, child_row
 from banyan.zone.tree import Node, Tree
-from banyan.zone.two_carriers import settle_carriers
+from banyan.zone.two_carriers import settle_astray, settle_carriers
 from banyan.zone.uses import Project
 from banyan.zone.weights import Weights, entry_of
 
@@ -85,6 +85,10 @@ class Roster:
             if len(loaded) < PAGE:
                 break
             after = loaded[-1].child.code
+        for live in self.live.values():
+            if astray := await settle_astray(self._own, self._store, self._tree, live.child.code):
+                self._ask_again(live)
+                self.keep_rows(live, (), astray)
         await self.owners.load()
 
     async def _restore(self, one: Loaded) -> None:
@@ -396,9 +400,13 @@ class Roster:
             for carrier in self._refused.free(code):
                 live = self.live.get(carrier)
                 if live is not None:
-                    known = live.inbox.known
-                    live.inbox = self._inbox(carrier, known.digest, 0, known.ledger)
+                    self._ask_again(live)
                     live.again = True
+
+    def _ask_again(self, live: Live) -> None:
+        """For all of its lineage."""
+        known = live.inbox.known
+        live.inbox = self._inbox(live.child.code, known.digest, 0, known.ledger)
 
     def held_uses(self, live: Live) -> set[Project]:
         return self._streams.uses.held(live.child.code)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 
+from banyan.core.lineage import Row
 from banyan.core.messages import Ack
-from banyan.core.records import Unit
+from banyan.core.records import StoreFull, Unit
 from banyan.core.time import Wall
+from banyan.zone import two_carriers
+from banyan.zone.two_carriers import settle_carriers
 from tests.unit.zone.household import ADMIN, Household, Kid, delta
 from tests.unit.zone.test_at_once import Siblings, carriers, via
 
@@ -78,3 +81,138 @@ def test_what_a_retired_child_had_reported_is_no_second_place(house: Household) 
     house.restore(house.store.image())
     assert via(house, both.shared) == both.second.code
     assert house.journal("lineage-settled") == []
+
+
+# --- what lies below ------------------------------------------------------------------------------
+
+
+def earlier(house: Household, *kept: tuple[Kid, int, Sequence[Row]]) -> None:
+    """As an earlier version had kept it, each with its epoch; then a start."""
+    house.run(house.store.write("earlier", lambda unit: put(unit, kept)))
+    house.restore(house.store.image())
+
+
+def put(unit: Unit, kept: Sequence[tuple[Kid, int, Sequence[Row]]]) -> None:
+    for kid, epoch, rows in kept:
+        child = unit.children.get(kid.code)
+        assert child is not None
+        unit.lineage.put(kid.code, rows)
+        unit.children.put(replace(child, epoch=epoch, heard_at=Wall(9.0)))
+        unit.streams.put_generations(kid.code, 3, 4)
+
+
+def reached(house: Household) -> None:
+    """Each zone is reached through the child on its path, and nowhere else."""
+    tree = house.zone.tree
+    for path, node in tree.all():
+        above = tree.get(node.parent)
+        if above is None and node.parent != tree.root:
+            continue  # what is above it is still to come
+        assert node.via == (node.code if above is None else above.via), path
+        if node.via != node.code:
+            kept = house.run(house.store.read(lambda unit, code=node.code: unit.lineage.carriers(code)))
+            assert list(kept) == [node.via], path
+
+
+@pytest.mark.parametrize("epoch", [1, 99])
+def test_what_is_below_a_child_of_our_own_is_reached_through_it(house: Household, epoch: int) -> None:
+    both, own = Siblings(house), house.kid("own")
+    first, below, deeper = both.first, both.shared, house.stranger("deeper")
+    moved = [own.row(first.code, house.zone.own.code), below.row(own.code), deeper.row(below.code)]
+    earlier(house, (first, epoch, moved), (own, 5, moved[1:]))
+    assert (via(house, own), via(house, below), via(house, deeper)) == (own.code, own.code, own.code)
+    reached(house)
+    [line] = house.journal("lineage-settled")
+    assert (line.target, line.facts["zones"]) == ("first", "3")
+    own.open()
+    own.report(lineage=delta([own.itself(), *moved[1:]]))
+    assert house.journal("lineage-refused") == []
+    # Who lost it is asked for all of its lineage, and told what of it is not its.
+    assert first.open().known.lineage == 0
+    first.report(lineage=delta([first.itself(), *moved]))
+    assert {line.target for line in house.journal("lineage-refused")} == {"own", "shared", "deeper"}
+    reached(house)
+
+
+@pytest.mark.parametrize("epoch", [1, 99])
+def test_nobody_has_a_zone_below_one_that_another_has(house: Household, epoch: int) -> None:
+    """Of two siblings only one had reported what is below: it stays only with the one that has what is above."""
+    both, below, deeper = Siblings(house), house.stranger("below"), house.stranger("deeper")
+    first, second = both.first, both.second
+    under = [below.row(both.shared.code), deeper.row(below.code)]
+    earlier(house, (first, 5, [both.row(first)]), (second, epoch, [both.row(second), *under]))
+    keeper = second.code if epoch == 99 else first.code
+    rest = keeper if keeper == second.code else None
+    assert (via(house, both.shared), via(house, below), via(house, deeper)) == (keeper, rest, rest)
+    reached(house)
+    [line] = house.journal("lineage-settled")
+    assert (line.target, line.facts["zones"]) == (("first", "1") if epoch == 99 else ("second", "3"))
+    if rest is None:
+        first.open()
+        first.report(lineage=delta([first.itself(), both.row(first), *under]))
+        assert (via(house, below), via(house, deeper)) == (first.code, first.code)
+
+
+def test_a_zone_whose_parent_only_another_has_goes_with_that(house: Household) -> None:
+    """As a settlement zone by zone would have left it: the row above is gone, what is below stands alone."""
+    both, own = Siblings(house), house.kid("own")
+    first, second, below, deeper = both.first, both.second, house.stranger("below"), house.stranger("deeper")
+    alone = [both.row(first), below.row(own.code), deeper.row(below.code)]
+    earlier(house, (first, 99, alone), (second, 5, [both.row(second)]), (own, 5, [below.row(own.code)]))
+    assert (via(house, both.shared), via(house, below), via(house, deeper)) == (first.code, own.code, None)
+    reached(house)
+
+
+def test_also_where_nothing_is_twice_any_more_a_zone_is_reached_as_its_parent_is(house: Household) -> None:
+    """As it is after a settlement zone by zone, or where the parent was another's before it was reported."""
+    both, own = Siblings(house), house.kid("own")
+    first, second, below, deeper = both.first, both.second, house.stranger("below"), house.stranger("deeper")
+    astray = [below.row(own.code), deeper.row(below.code)]
+    waits = house.stranger("waits")
+    hole = waits.row(house.stranger("to-come").code)
+    earlier(house, (first, 99, [both.row(first), *astray]), (second, 5, [hole]), (own, 5, []))
+    assert (via(house, both.shared), via(house, below), via(house, deeper)) == (first.code, None, None)
+    assert via(house, waits) == second.code, "its parent may be still to come"
+    [line] = house.journal("lineage-settled")
+    assert (line.target, line.facts["zones"]) == ("first", "2")
+    assert first.open().known.lineage == 0
+    house.restore(house.store.image())
+    assert len(house.journal("lineage-settled")) == 1
+    reached(house)
+    own.open()
+    own.report(lineage=delta([own.itself(), *astray]))
+    assert (via(house, below), via(house, deeper)) == (own.code, own.code)
+    assert first.open().known.lineage == 0
+    assert second.open().known.lineage == 3
+
+
+def test_two_that_each_have_the_others_zone_at_the_top_agree(house: Household) -> None:
+    """One says that x is above y, the other that y is above x."""
+    both, x, y = Siblings(house), house.stranger("x"), house.stranger("y")
+    first, second = both.first, both.second
+    over_y = [x.row(first.code, y.code), y.row(x.code, second.code)]
+    over_x = [y.row(second.code, x.code), x.row(y.code, first.code)]
+    earlier(house, (first, 5, over_y), (second, 6, over_x))
+    assert (via(house, x), via(house, y)) == (second.code, second.code)
+    assert house.zone.tree.path_of(x.code) == "top/second/y/x"
+    reached(house)
+
+
+def test_a_settlement_that_was_cut_short_is_ended_by_the_next(
+    house: Household, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(two_carriers, "PAGE", 2)
+    both = Siblings(house)
+    first, second, line = both.first, both.second, [house.stranger(f"z{number}") for number in range(5)]
+    rows = [one.row(above.code) for above, one in zip([both.shared, *line], line, strict=False)]
+    kept = [(first, 6, [both.row(first)]), (second, 5, [both.row(second), *rows])]
+    house.run(house.store.write("earlier", lambda unit: put(unit, kept)))
+    house.store.fail(None, StoreFull)
+    with pytest.raises(StoreFull):
+        house.run(settle_carriers(house.zone.own, house.store))
+    assert house.journal("lineage-settled") == []
+    house.restore(house.store.image())
+    assert [via(house, one) for one in (both.shared, *line)] == [first.code, *[None] * 5]
+    assert second.open().known.lineage == 0
+    [said] = house.journal("lineage-settled")
+    assert (said.target, said.facts["zones"]) == ("second", "4"), "two of six were gone before"

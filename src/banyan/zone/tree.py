@@ -241,7 +241,8 @@ class Tree:
     def resolve(self, text: str) -> ZoneCode:
         """The zone that a person means: "" for this one, a whole path, an unambiguous last part, a code.
 
-        A code means the zone that has it, and a whole path, as every list shows it, that zone and no other. Else what
+        A code means the zone that has it, and a whole path, as every list shows it, that zone and no other (but for a
+        top of one word that is spelled as the code of a zone below: then that word may mean either). Else what
         can be read from here downwards, with the end of our own path in front or without, goes before what ends so
         further down. Where a zone is named as another's code is spelled, the word alone may mean either; with `code:`
         in front it is the code.
@@ -270,7 +271,11 @@ class Tree:
         if candidates:
             names = sorted(self.path_of(c) + (f" ({coded_text(c)})" if c == coded else "") for c in candidates)
             shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
-            raise Conflict("ambiguous-zone", f"{text!r} may mean {shown}; give more of the path")
+            advice = "give more of the path"
+            if self.root in candidates:
+                # Of a top there may be no more.
+                advice += f"; `.` or {coded_text(self.root)} is {self.path} itself"
+            raise Conflict("ambiguous-zone", f"{text!r} may mean {shown}; {advice}")
         near = sorted(n for n in self._names if fnmatchcase(n, f"*{parts[-1][:20]}*") or n.startswith(parts[-1][:3]))
         hint = f"; did you mean {', '.join(near[:NAMED])}?" if near else "; `banyan zone list` shows all"
         raise NotFound("no-zone", f"there is no zone {text[:200]!r} at or below {self.path}{hint}")

@@ -55,3 +55,27 @@ def test_a_code_that_comes_later_than_the_name_takes_over_no_name(house: Househo
         house.zone.tree.resolve("edge0001")
     assert house.zone.tree.resolve("top/edge0001") == edge.code
     assert house.zone.tree.resolve("code:edge0001") == false.code
+
+
+def test_a_top_whose_name_is_spelled_as_a_code_below_is_told_apart_by_what_the_refusal_says(house: Household) -> None:
+    """Its whole path is one word, and nothing can be put in front of it."""
+    tree = house.zone.tree
+    tree.move(tree.root, "edge0001")
+    false = house.stranger("false")
+    false.code = ZoneCode(parse_code("edge0001"))
+    house.run(house._admit(false))
+    with pytest.raises(Conflict, match=r"edge0001, edge0001/false \(code:edge0001\)") as refused:
+        tree.resolve("edge0001")
+    said = refused.value.text.partition(";")[2]
+    assert f"`.` or {coded_text(tree.root)} is edge0001 itself" in said
+    assert tree.resolve(".") == tree.resolve(coded_text(tree.root)) == tree.root
+    assert tree.resolve("code:edge0001") == tree.resolve("edge0001/false") == false.code
+
+
+def test_where_this_zone_is_not_meant_the_refusal_does_not_name_it(house: Household) -> None:
+    edge, false = reported(house, "edge0001"), house.stranger("false")
+    false.code = ZoneCode(parse_code("edge0001"))
+    house.run(house._admit(false))
+    with pytest.raises(Conflict) as refused:
+        house.zone.tree.resolve(edge.name)
+    assert refused.value.text.endswith("; give more of the path")

@@ -86,9 +86,9 @@ class Roster:
                 break
             after = loaded[-1].child.code
         for live in self.live.values():
-            if astray := await settle_astray(self._own, self._store, self._tree, live.child.code):
+            if lost := await settle_astray(self._own, self._store, self._tree, self.carrier, live.child.code):
                 self._ask_again(live)
-                self.keep_rows(live, (), astray)
+                self.keep_rows(live, (), lost)
         await self.owners.load()
 
     async def _restore(self, one: Loaded) -> None:

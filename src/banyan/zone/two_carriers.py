@@ -33,6 +33,8 @@ PAGE = 1_000
 NAMED = 5
 
 Rank: TypeAlias = tuple[int, float, int]
+# Through which child a zone is reached, None if through none (Roster.carrier).
+Via: TypeAlias = Callable[[ZoneCode], ZoneCode | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +111,21 @@ async def _lost(store: Store, carrier: ZoneCode, ranks: Mapping[ZoneCode, Rank])
     return _Lost(carrier, _with_below([*to, *alone], parents), to)
 
 
-async def settle_astray(own: Own, store: Store, tree: Tree, carrier: ZoneCode) -> Collection[ZoneCode]:
-    """Takes from one child, in the store, the zones whose parent is reached through another; which these are.
+def astray(tree: Tree, via: Via, carrier: ZoneCode) -> dict[ZoneCode, ZoneCode]:
+    """Zones that are reached through this child while their parent, or one above, is through another; with parents.
 
-    For a tree that holds what the store does, where nothing is twice any more. Such a zone may have no second row
-    anywhere: what is above it was another's before it was reported, or a version before settled it without what lies
-    below. A parent that is not here may be still to come, and what is below it stays.
+    Such a zone may be nobody else's: what is above it was another's before it was reported, or a version before settled
+    it without what lies below. A parent that is not here may be still to come, and what is below it stays.
     """
     nodes = [node for code in tree.through(carrier) if code != carrier and (node := tree.get(code)) is not None]
     parents = {node.code: node.parent for node in nodes}
-    roots = [code for code, up in parents.items() if (above := tree.get(up)) is not None and above.via != carrier]
-    lost = _Lost(carrier, _with_below(roots, parents) if roots else {}, {})
+    roots = [code for code, up in parents.items() if via(up) not in (None, carrier)]
+    return _with_below(roots, parents) if roots else {}
+
+
+async def settle_astray(own: Own, store: Store, tree: Tree, via: Via, carrier: ZoneCode) -> Collection[ZoneCode]:
+    """Takes from one child, in the store, what is `astray` once the store was read; which zones these are."""
+    lost = _Lost(carrier, astray(tree, via, carrier), {})
     if lost.zones:
         await _take(own, store, lost)
     return lost.zones

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import msgspec
 import pytest
 
-from banyan.core.lineage import Row
+from banyan.core.lineage import MAX_ROWS, Row
 from banyan.core.messages import Ack
 from banyan.core.records import StoreFull, Unit
 from banyan.core.time import Wall
 from banyan.zone import two_carriers
+from banyan.zone.refused_zones import SHARE
 from banyan.zone.two_carriers import settle_carriers
 from tests.unit.zone.household import ADMIN, Household, Kid, delta
-from tests.unit.zone.test_at_once import Siblings, carriers, via
+from tests.unit.zone.test_at_once import Siblings, between, carriers, via
 
 
 @pytest.fixture
@@ -216,3 +218,51 @@ def test_a_settlement_that_was_cut_short_is_ended_by_the_next(
     assert second.open().known.lineage == 0
     [said] = house.journal("lineage-settled")
     assert (said.target, said.facts["zones"]) == ("second", "4"), "two of six were gone before"
+
+
+# --- while it runs --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_what_came_before_its_parent_goes_when_that_is_anothers(house: Household, stored: bool) -> None:
+    """Of a child's two pages the first has what is below, and between them another child reports what is above."""
+    both, below, deeper = Siblings(house), house.stranger("below"), house.stranger("deeper")
+    first, second = both.first, both.second
+    page = [below.row(both.shared.code), deeper.row(below.code)]
+    first.report(lineage=delta(page, since=1, until=2, more=True))
+    late = house.stranger("late")
+    last = first.words(lineage=delta([late.row(deeper.code), both.row(first)], since=2, until=3))
+    if stored:
+        house.run(both.say(second))
+        house.run(first.say(last))
+    else:
+        between(house, "parent.lineage", lambda: both.say(second), lambda: first.say(last))
+    assert (via(house, both.shared), via(house, below), via(house, deeper)) == (second.code, None, None)
+    assert [carriers(house, one) for one in (below, deeper, late)] == [[], [], []]
+    assert via(house, late) is None
+    said = {line.target: line.facts["code"] for line in house.journal("lineage-refused")}
+    assert said == {"shared": "diamond"} | dict.fromkeys(("below", "deeper", "late"), "parent-refused")
+    second.report(lineage=delta(page, since=2, until=3))
+    reached(house)
+    assert via(house, deeper) == second.code
+    # And the first is asked for all of it once the place is free.
+    gone = [msgspec.structs.replace(row, gone=True) for row in (both.row(second), *page)]
+    second.report(lineage=delta(gone, since=3, until=4))
+    assert first.open().known.lineage == 0
+    first.report(lineage=delta([first.itself(), both.row(first), *page]))
+    assert via(house, deeper) == first.code
+
+
+def test_however_many_go_with_it_the_refused_one_is_asked_for_again(house: Household) -> None:
+    both = Siblings(house)
+    first, second = both.first, both.second
+    crowd = [house.stranger(f"z{number}").row(both.shared.code) for number in range(SHARE + 1)]
+    half = MAX_ROWS
+    first.report(lineage=delta(crowd[:half], since=1, until=2, more=True))
+    first.report(lineage=delta(crowd[half:], since=2, until=3, more=True))
+    house.run(both.say(second))
+    first.report(lineage=delta([both.row(first)], since=3, until=4))
+    assert house.zone.tree.get(crowd[-1].code) is None
+    second.report(lineage=delta([msgspec.structs.replace(both.row(second), gone=True)], since=2, until=3))
+    ack = first.beat()
+    assert isinstance(ack, Ack) and (ack.resend, ack.known.lineage) == (True, 0)

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-import msgspec
 import structlog
 
 from banyan.core.errors import BanyanError, NotFound, Refused, Unreachable
@@ -43,7 +42,6 @@ from banyan.trust.chain import ChildProof, check_claimed, check_expiry, standing
 from banyan.trust.enrol import check_renewal
 from banyan.trust.epochs import prove_epoch
 from banyan.trust.keys import fingerprint
-from banyan.trust.lineage import sift_rows
 from banyan.trust.marks import MarkVerdict, judge_marks
 from banyan.zone.announcing import Announcing
 from banyan.zone.firm import firm
@@ -53,6 +51,7 @@ from banyan.zone.members import Members
 from banyan.zone.own import Own
 from banyan.zone.reconcile.admission import Admission
 from banyan.zone.reconcile.restores import Meeting, Restores
+from banyan.zone.reconcile.sifting import sift_step
 from banyan.zone.roster import Roster
 from banyan.zone.settings import ZoneSettings
 from banyan.zone.tree import Tree
@@ -384,29 +383,19 @@ class Children:
         step = inbox.lineage(delta, self._roster.held(code))
         if step is None:
             return False
-        sifted = sift_rows(
-            step.put,
-            child=live.child,
-            own=self._own.code,
-            ancestors=self._ancestors(),
-            held=self._roster.known_row,
-            via=self._roster.carrier,
-            path=self._tree.path_of,
-            now=self._own.wall(),
-        )
-
-        kept = tuple(msgspec.structs.replace(row, reason=shown(row.reason, 500)) for row in sifted.kept)
+        sifted, drop = sift_step(step, live.child, self._own, self._ancestors(), self._roster, self._tree)
+        kept = sifted.kept
 
         def keep(unit: Unit) -> None:
             check_key(unit.children.get(code), keys)
             unit.lineage.put(code, kept)
-            unit.lineage.delete(code, step.drop)
+            unit.lineage.delete(code, drop)
             unit.streams.put_generations(code, step.stored if whole else 0, unit.streams.generations(code)[1])
 
-        # Before the commit: the place of one that was refused may become free during it.
-        self._roster.keep_refused(code, [one.row.code for one in sifted.refused])
+        # Before the commit: the place of one that was refused may become free during it. What goes is below such a one.
+        self._roster.keep_refused(code, [one.row.code for one in sifted.refused if one.row.code not in drop])
         # What is remembered of refusals a restart forgets: then the child is asked for the whole.
-        whole = not self._roster.refused(code) - {row.code for row in kept} - set(step.drop)
+        whole = not self._roster.refused(code) - {row.code for row in kept} - drop
         with self._roster.reserved(code, [row.code for row in kept]):
             try:
                 await self._store.write("parent.lineage", keep)
@@ -418,7 +407,7 @@ class Children:
                 # It was told meanwhile to start over; what is stored is replaced by the whole that comes.
                 return False
             inbox.accept_lineage(step)
-            self._roster.keep_rows(live, kept, step.drop)
+            self._roster.keep_rows(live, kept, drop)
         # Whose a rack is that others name as well was decided just now, and is so from the answer on.
         await self._roster.owners.keep()
         await self._admission.note_rows(live.child.name, sifted.refused)

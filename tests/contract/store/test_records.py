@@ -96,7 +96,9 @@ CODE = CodeRecord(
 )
 KNOWN = KnownKey(b"\x04" * 32, "lab", {"a": "b"}, Mode.PROTECT, True, "ann")
 RULE = Rule("r", 5, "known-key", "lab*", "sim", {"a": "*"}, Verdict.QUARANTINE, {"b": "c"}, Mode.OBSERVE, "because")
-TOKEN = TokenRecord("t", "ann", "operator", ZoneCode(BIG), "top/north", Wall(12.0), Wall(13.0), True, "root", 3, ZoneCode(9))
+TOKEN = TokenRecord(
+    "t", "ann", "operator", ZoneCode(BIG), "top/north", Wall(12.0), Wall(13.0), True, "root", 3, ZoneCode(9)
+)
 
 
 @pytest.mark.parametrize("record", [SELF, AUTHORITY, UPLINK, CHILD, RACK, CODE, KNOWN, RULE, TOKEN])

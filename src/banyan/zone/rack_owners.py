@@ -22,19 +22,30 @@ PAGE = 1_000
 # Racks that a journal line names.
 NAMED = 3
 
+# Lines of a minute.
+LINES_PER_MINUTE = 10
+MINUTE = 60.0
+
 
 def _page(after: RackCode | None) -> Callable[[Unit], Sequence[tuple[RackCode, ZoneCode]]]:
     return lambda unit: unit.lineage.rack_owners(after, PAGE)
 
 
 class RackOwners:
-    """zone.loop.Activation, signalled when there is something to store. `may_write`: a journal line."""
+    """zone.loop.Activation, signalled when there is something to store.
+
+    `contests`: how often racks were found that several zones name. A few journal lines a minute say which; that is no
+    refusal, and takes none of the lines of those. What was left out is told in one line when the minute is over.
+    """
 
     name = "rack-owners"
 
     def __init__(self, own: Own, store: Store, tree: Tree) -> None:
         self.routes = RackRoutes()
-        self.may_write: Callable[[], bool] = lambda: True
+        self.contests = 0
+        self._minute = self._written = 0
+        # What was left out and not yet told, and in which minute that began.
+        self._untold = self._since = 0
         self._own = own
         self._store = store
         self._tree = tree
@@ -54,7 +65,22 @@ class RackOwners:
 
     async def activate(self, now: Mono) -> Mono | None:
         await self.keep()
-        return None
+        if not self._untold:
+            return None
+        wall = self._own.wall()
+        left = MINUTE - wall % MINUTE
+        if wall // MINUTE == self._since:
+            return Mono(now + left)
+        count = self._untold
+        text = (
+            f"{count} times more racks were found that several zones name, with no line of their own: "
+            f"{LINES_PER_MINUTE} a minute are written, all are counted (`banyan_rack_contests_total`)"
+        )
+        event = self._own.event("rack-contested", "racks", text, count=str(count))
+        await self._store.write("parent.rack-owners", lambda unit: self._own.write(unit, event))
+        self._untold -= count
+        self._since = int(wall // MINUTE)
+        return Mono(now + left) if self._untold else None
 
     async def keep(self) -> None:
         """Stores what is not stored yet. What the store did not keep, or may have kept, is written again."""
@@ -64,7 +90,7 @@ class RackOwners:
                 return
             several = sorted(rack for rack, zone in owners.items() if zone is not None)
             event = None
-            if several and self.may_write():
+            if several and self._may_write():
                 event = self._own.event("rack-contested", self._rack(several[0]), self._text(several))
 
             def work(unit: Unit) -> None:
@@ -74,6 +100,19 @@ class RackOwners:
 
             await self._store.write("parent.rack-owners", work)
             self.routes.keep(owners)
+
+    def _may_write(self) -> bool:
+        self.contests += 1
+        minute = int(self._own.wall() // MINUTE)
+        if minute != self._minute:
+            self._minute, self._written = minute, 0
+        if self._written < LINES_PER_MINUTE:
+            self._written += 1
+            return True
+        if not self._untold:
+            self._since = minute
+        self._untold += 1
+        return False
 
     def _text(self, racks: list[RackCode]) -> str:
         said = []

@@ -152,7 +152,6 @@ class Zone:
         self.roster.routes.changed = self.loops[self.roster.owners.name].signal
         self.roster.doubted = own.doubted = self.loops["doubts"].signal
         self.order_shares.signal = self.loops["shares"].signal
-        self.roster.owners.may_write = lambda: self.admission.refusals.may_write(clock.now(), "contested racks")
         self.admission.refusals.full = self.api_refusals.full = self.loops["refusals"].signal
         own.retimed = self._retimed
         self._tasks: asyncio.TaskGroup | None = None
@@ -445,6 +444,7 @@ class Zone:
             "banyan_zones_below": len(self.tree),
             "banyan_strangers_refused_total": self.admission.refusals.total + self.api_refusals.total,
             "banyan_refusals_left_out_total": self.admission.refusals.unwritten + self.api_refusals.unwritten,
+            "banyan_rack_contests_total": self.roster.owners.contests,
             "banyan_loop_lag_seconds": self.children.lag,
             "banyan_time_offset_seconds": self.own.row.time.offset,
             "banyan_authority_end_seconds": self.own.authority.row.not_after,

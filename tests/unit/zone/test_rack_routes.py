@@ -8,11 +8,14 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from banyan.core.errors import BanyanError
 from banyan.core.ids import RackCode, ZoneCode, code_text
 from banyan.core.lineage import Entry, RackEntry, Row
 from banyan.core.records import StoreFull
 from banyan.trust.lineage import sign_entry
+from banyan.zone.rack_owners import LINES_PER_MINUTE
 from banyan.zone.rack_routes import RackRoutes
+from banyan.zone.reconcile.refusals import REFUSALS_PER_MINUTE
 from tests.unit.zone.household import ADMIN, Household, Kid, delta
 
 A, B = ZoneCode(1), ZoneCode(2)
@@ -111,6 +114,49 @@ def test_a_contested_rack_is_in_the_journal_with_both(house: Household) -> None:
     assert f"is top/{high.name}'s, and top/{low.name} names it as well" in line.text
     low.report(lineage=delta([naming(low, R)], since=1, until=2))
     assert len(house.journal("rack-contested")) == 1
+
+
+def test_contested_racks_are_told_within_a_budget_of_their_own_and_nobody_was_refused(house: Household) -> None:
+    low, high = contested(house)
+    house.start()
+    for turn in range(1, 2 * LINES_PER_MINUTE + 1):
+        house.go(0.1)  # each entry of a zone has an instant of its own
+        for kid in (high, low):
+            kid.report(lineage=delta([naming(kid, R, RackCode(1_000 * turn))], since=turn, until=turn + 1))
+    assert len(house.journal("rack-contested")) == LINES_PER_MINUTE
+    metrics = house.zone.metrics()
+    assert metrics["banyan_rack_contests_total"] == 2 * LINES_PER_MINUTE + 1
+    assert metrics["banyan_strangers_refused_total"] == metrics["banyan_refusals_left_out_total"] == 0
+    stranger = house.stranger("c")
+    stranger.code = low.code
+    for _ in range(REFUSALS_PER_MINUTE):
+        with pytest.raises(BanyanError):
+            stranger.open()
+    assert len(house.journal("session-refused")) == REFUSALS_PER_MINUTE
+    house.go(61.0)
+    assert not house.journal("refusals-left-out")
+    [*_, last] = house.journal("rack-contested")
+    assert last.text.startswith(f"{LINES_PER_MINUTE + 1} times more ")
+    house.go(200.0)
+    assert len(house.journal("rack-contested")) == LINES_PER_MINUTE + 1
+
+
+def test_a_flood_of_contested_racks_is_told_each_minute_while_it_goes_on(house: Household) -> None:
+    """Also where each minute begins with another one."""
+    owners, routes = house.zone.roster.owners, house.zone.roster.routes
+    for turn in range(1, 400):
+        for zone in (A, B):
+            routes.put(zone, [RackCode(turn)])
+        house.run(owners.activate(house.clock.now()))
+        house.go(0.5)
+    lines = house.journal("rack-contested")
+    told = [int(line.facts["count"]) for line in lines if line.target == "racks"]
+    assert len(told) == 3
+    house.go(61.0)
+    house.run(owners.activate(house.clock.now()))
+    written = sum(line.target != "racks" for line in lines)
+    told += [int(line.facts["count"]) for line in house.journal("rack-contested")[len(lines) :]]
+    assert written + sum(told) == owners.contests == house.zone.metrics()["banyan_rack_contests_total"] == 399
 
 
 @pytest.mark.parametrize("retired", [False, True])

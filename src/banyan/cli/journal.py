@@ -37,19 +37,9 @@ COLUMNS: tuple[Column[JournalView], ...] = (
     Column("TEXT", lambda n: n.text),
     Column("FACTS", lambda n: pairs(n.facts)),
 )
-
-
 TRACED: tuple[Column[TraceView], ...] = (
     Column("ZONE", lambda n: n.zone),
-    Column("N", lambda n: str(n.number), right=True),
-    Column("AT", lambda n: instant(n.at)),
-    Column("KIND", lambda n: n.kind),
-    Column("TARGET", lambda n: n.target),
-    Column("ACTOR", lambda n: n.actor),
-    Column("FROM", lambda n: n.address),
-    Column("OUTCOME", lambda n: n.outcome),
-    Column("TEXT", lambda n: n.text),
-    Column("FACTS", lambda n: pairs(n.facts)),
+    *(Column[TraceView](one.title, one.show, one.right) for one in COLUMNS),
 )
 
 

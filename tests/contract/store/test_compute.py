@@ -23,6 +23,7 @@ from banyan.core.compute_rows import Tally
 from banyan.core.errors import Conflict
 from banyan.core.order import GroupPolicy
 from banyan.core.quota import DEFAULTS, UNLIMITED, Limits, Quota, Use
+from banyan.core.records import Unit
 from banyan.core.time import Wall
 from tests.contract.store.conftest import Kept
 
@@ -218,7 +219,9 @@ def test_of_many_who_take_at_once_no_more_win_than_there_is_room_for(kept: Kept)
     kept.write(lambda u: u.compute.quotas.begin("p1", Use()))
 
     async def race() -> list[bool]:
-        take = lambda u: u.compute.quotas.take("p1", Use(1, 2, 3), limits(servers=7))  # noqa: E731
+        def take(u: Unit) -> bool:
+            return u.compute.quotas.take("p1", Use(1, 2, 3), limits(servers=7))
+
         return await asyncio.gather(*(kept.store.write("take", take) for _ in range(40)))
 
     assert sum(kept.run(race())) == 7
@@ -237,7 +240,9 @@ def test_a_ceiling_is_lowered_by_who_counted_last_and_never_below_zero(kept: Kep
 
 def test_tallies_hold_whoever_counts_at_the_same_time(kept: Kept) -> None:
     async def race() -> list[bool]:
-        tally = lambda u: u.compute.quotas.tally(Tally.KEY_PAIRS, "u1", 3)  # noqa: E731
+        def tally(u: Unit) -> bool:
+            return u.compute.quotas.tally(Tally.KEY_PAIRS, "u1", 3)
+
         return await asyncio.gather(*(kept.store.write("tally", tally) for _ in range(20)))
 
     assert sum(kept.run(race())) == 3

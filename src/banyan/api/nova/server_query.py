@@ -267,12 +267,10 @@ def _sort(call: Call, minor: int, *, admin: bool) -> tuple[Sort, ...]:
     keys, directions = call.query.get("sort_key", ()), call.query.get("sort_dir", ())
     if len(directions) > len(keys) > 0:
         raise BadInput("bad-sort", "Sort direction size exceeds sort key size")
-    known: Callable[[str], bool] = lambda key: (  # noqa: E731
-        key in _SORT_KEYS or key in _PASSED or (minor < 75 and key in _PASSED_BEFORE_75)
-    )
+    passed = _PASSED_BEFORE_75 if minor < 75 else ()
     found: list[Sort] = []
     for at, key in enumerate(keys):
-        if not known(key):
+        if key not in _SORT_KEYS and key not in _PASSED and key not in passed:
             raise BadInput("bad-sort", f"Invalid input for query parameters sort_key. Value: {key[:80]!r}.")
         direction = directions[at] if at < len(directions) else "desc"
         if direction not in ("asc", "desc"):

@@ -181,8 +181,7 @@ class ForCompute:
         self.reserved.clear()
         waiting, after = 0, ""
         while True:
-            last = after
-            page = await self._desk.read(lambda rows: rows.images.awaiting(last, _PAGE))  # noqa: B023
+            page = await self._desk.read(lambda rows, after=after: rows.images.awaiting(after, _PAGE))  # type: ignore[misc]  # mypy infers no type beside a default
             for image in page:
                 waiting += await self._settle(image)
             if len(page) < _PAGE:

@@ -37,10 +37,13 @@ COLUMNS: tuple[Column[JournalView], ...] = (
     Column("TEXT", lambda n: n.text),
     Column("FACTS", lambda n: pairs(n.facts)),
 )
-TRACED: tuple[Column[TraceView], ...] = (
-    Column("ZONE", lambda n: n.zone),
-    *(Column[TraceView](one.title, one.show, one.right) for one in COLUMNS),
-)
+
+
+def _traced(column: Column[JournalView]) -> Column[TraceView]:
+    return Column(column.title, column.show, column.right)
+
+
+TRACED: tuple[Column[TraceView], ...] = (Column("ZONE", lambda n: n.zone), *map(_traced, COLUMNS))
 
 
 def journal(

@@ -39,11 +39,11 @@ COLUMNS: tuple[Column[JournalView], ...] = (
 )
 
 
-def _traced(column: Column[JournalView]) -> Column[TraceView]:
+def _of_trace(column: Column[JournalView]) -> Column[TraceView]:
     return Column(column.title, column.show, column.right)
 
 
-TRACED: tuple[Column[TraceView], ...] = (Column("ZONE", lambda n: n.zone), *map(_traced, COLUMNS))
+TRACED: tuple[Column[TraceView], ...] = (Column("ZONE", lambda n: n.zone), *map(_of_trace, COLUMNS))
 
 
 def journal(

@@ -55,7 +55,8 @@ bench: venv-test ## measures, and prints what it found; docs/figures.md has ours
 
 bench-nova: venv-test ## the same work by a real Nova and by a zone, turn by turn (starts the lab's cloud); bench/results/nova.json
 	@mkdir -p bench/results
-	@$(PY) -m bench.nova $(T) | tee bench/results/nova.json
+	@$(PY) -m bench.nova $(T) > bench/results/nova.json.new
+	@mv bench/results/nova.json.new bench/results/nova.json && cat bench/results/nova.json
 
 docs: venv-test ## regenerates docs/generated
 	@$(PY) dev/docs.py

@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -168,7 +169,7 @@ async def measure(arguments: argparse.Namespace) -> dict[str, object]:
     lab = Lab()
     path = lab.folder / "clouds" / arguments.cloud / "cloud.json"
     if not (lab.running() and path.exists()):
-        lab.up()
+        lab.up(sys.stderr)
     settings = json.loads(path.read_text())
     found: dict[str, list[dict[str, float]]] = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -13,6 +13,7 @@ import asyncio
 import json
 import os
 import statistics
+import sys
 import threading
 import urllib.request
 from collections.abc import Callable
@@ -192,7 +193,7 @@ def main() -> None:
     lab = Lab()
     settings = lab.folder / "clouds" / arguments.cloud / "cloud.json"
     if not (lab.running() and settings.exists()):
-        lab.up()
+        lab.up(sys.stderr)
     port = int(json.loads(settings.read_text())["port_base"])
     name = arguments.cloud
     cloud = LiveCloud(name, f"{name}-admin", name, lab.folder / "clouds.yaml", name)

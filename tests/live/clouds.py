@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -66,11 +67,12 @@ class Lab:
             raise RuntimeError(f"lab {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout[-4000:]}")
         return done.stdout
 
-    def up(self) -> None:
+    def up(self, told: TextIO | None = None) -> None:
+        """Brings up all of LAB; progress goes to `told`, by default to standard output."""
         for name, port, hosts in LAB:
-            print(f"live: bringing up cloud {name} with {hosts} hosts", flush=True)
+            print(f"live: bringing up cloud {name} with {hosts} hosts", flush=True, file=told)
             arguments = ("up", "--name", name, "--port-base", str(port), "--computes", str(hosts))
-            print(self.call(*arguments, timeout=UP_TIMEOUT), end="", flush=True)
+            print(self.call(*arguments, timeout=UP_TIMEOUT), end="", flush=True, file=told)
 
     def running(self) -> bool:
         """Whether any cloud has processes."""

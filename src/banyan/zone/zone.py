@@ -22,10 +22,10 @@ from banyan.core.journal import Event
 from banyan.core.messages import Request
 from banyan.core.order import Order
 from banyan.core.ports import Clock, Driver, DriverHost, Ids, RackSpec, Store
-from banyan.core.rack import Rack, RackHealth
+from banyan.core.rack import Rack
 from banyan.core.records import Unit
 from banyan.core.secret import Secret
-from banyan.core.zone import Health, Uplink
+from banyan.core.zone import Uplink
 from banyan.placement.shapes import read_keys
 from banyan.trust import tokens
 from banyan.zone.commands.access import Access
@@ -33,6 +33,7 @@ from banyan.zone.commands.tokens import ApiTokens
 from banyan.zone.commands.zones import ZoneWords
 from banyan.zone.loop import Activation, Loop
 from banyan.zone.members import Members
+from banyan.zone.metrics import measured
 from banyan.zone.own import Own, open_own
 from banyan.zone.reconcile.admission import Admission
 from banyan.zone.reconcile.certificates import Certificates
@@ -437,47 +438,7 @@ class Zone:
 
     def metrics(self) -> dict[str, float]:
         """Gauges and counters by Prometheus name; cheap to read."""
-        children = list(self.roster.live.values())
-        found: dict[str, float] = self.order_shares.metrics() | {
-            "banyan_children": len(children),
-            "banyan_sessions": sum(live.session is not None for live in children),
-            "banyan_zones_below": len(self.tree),
-            "banyan_strangers_refused_total": self.admission.refusals.total + self.api_refusals.total,
-            "banyan_refusals_left_out_total": self.admission.refusals.unwritten + self.api_refusals.unwritten,
-            "banyan_rack_contests_total": self.roster.owners.contests,
-            "banyan_loop_lag_seconds": self.children.lag,
-            "banyan_time_offset_seconds": self.own.row.time.offset,
-            "banyan_authority_end_seconds": self.own.authority.row.not_after,
-            "banyan_restored": self.own.row.restored_at is not None,
-        }
-        for health in Health:
-            count = sum(live.child.health is health for live in children)
-            found[f'banyan_children_by_health{{health="{health}"}}'] = count
-        for name, loop in self.loops.items():
-            label = name.partition(" ")[0] + ("" if " " not in name else f'",rack="{name.partition(" ")[2]}')
-            found[f'banyan_activations_total{{name="{label}"}}'] = loop.runs
-            found[f'banyan_activation_failures_total{{name="{label}"}}'] = loop.failures
-        for racked in self.racks.values():
-            inventory = racked.inventory
-            found[f'banyan_scans_total{{rack="{racked.name}"}}'] = inventory.scans
-            found[f'banyan_scans_failed_total{{rack="{racked.name}"}}'] = inventory.failed
-            found[f'banyan_scan_requests_total{{rack="{racked.name}"}}'] = inventory.requests
-            found[f'banyan_scan_seconds{{rack="{racked.name}"}}'] = inventory.seconds
-            found.update(racked.servers.metrics(racked.name))
-        for member in self.members.racks.values():
-            rack = member.rack
-            found[f'banyan_rack_available{{rack="{rack.name}"}}'] = rack.health is RackHealth.AVAILABLE
-            found[f'banyan_rack_scanned_seconds{{rack="{rack.name}"}}'] = rack.scanned_at or 0.0
-        for up in self.ups.values():
-            sent, received = up.runner.traffic()
-            parent = up.side.row.parent_name
-            found[f'banyan_uplink_bytes_total{{parent="{parent}",direction="sent"}}'] = sent
-            found[f'banyan_uplink_bytes_total{{parent="{parent}",direction="received"}}'] = received
-            found[f'banyan_uplink_connected{{parent="{parent}"}}'] = up.side.state == "connected"
-            until = up.side.certificate_until()
-            if until is not None:
-                found[f'banyan_uplink_certificate_end_seconds{{parent="{parent}"}}'] = until
-        return found
+        return measured(self)
 
     async def close(self) -> None:
         for racked in self.racks.values():

@@ -66,7 +66,7 @@ class Inventory:
     """`rack`: its code; the row exists. `wall`: corrected time now. The driver stays the caller's to close. `places`
     and `watch`: of the servers that Banyan makes there, where it does.
 
-    `scans`, `failed`, `requests` (of the bottom) and `seconds` (of the last scan) are for metrics.
+    `scans`, `failed`, `requests` (of the bottom), `seconds` (of the last scan) and `interval` are for metrics.
     """
 
     def __init__(
@@ -87,6 +87,7 @@ class Inventory:
         self.failed = 0
         self.requests = 0
         self.seconds = 0.0
+        self.interval = settings.interval
         self._store = store
         self._clock = clock
         self._ids = ids

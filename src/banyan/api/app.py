@@ -68,8 +68,8 @@ class Api:
         self.outer = Door(limits)
         self.inner = Door(limits)
         self.cloud: Cloud | None = None
-        # Figures of the API processes in front of this zone (queue/zone_end.py), where there may be any.
-        self.processes: Callable[[], Mapping[str, float]] | None = None
+        # Figures of others that are shown with the zone's own: of API processes in front of it, of its machine.
+        self.more: list[Callable[[], Mapping[str, float]]] = []
 
     def offer(self, services: Iterable[Service], gate: Gate, surfaces: Surfaces, face: Face) -> None:
         """Serves these OpenStack services as well, each under its prefix."""
@@ -97,7 +97,7 @@ class Api:
             "banyan_api_followers": float(sum(d[True] for d in inside)),
             **self.outer.measured("public"),
             **self.inner.measured("local"),
-            **(self.processes() if self.processes is not None else {}),
+            **{name: value for read in self.more for name, value in read().items()},
         }
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, door: Door, *, local: bool) -> None:

@@ -84,6 +84,10 @@ class Client:
     def get(self, path: str, into: type[T], **query: str | int | tuple[str, ...] | None) -> T:
         return self._decode(self._send("GET", path, query), into)
 
+    def text(self, path: str) -> str:
+        """Of what is no JSON: /metrics."""
+        return self._send("GET", path, {}).text
+
     def post(self, path: str, body: object, into: type[T], retry_key: str = "") -> T:
         """With a `retry_key` it may be said again."""
         return self._decode(self._send("POST", path, {}, body, {RETRY_HEADER: retry_key} if retry_key else {}), into)

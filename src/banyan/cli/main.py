@@ -19,6 +19,7 @@ from banyan.cli import (
     codes,
     completion,
     credentials,
+    doctor,
     inventory,
     itself,
     journal,
@@ -26,6 +27,7 @@ from banyan.cli import (
     rules,
     serve,
     servers,
+    support,
     tokens,
     usage,
     zones,
@@ -51,7 +53,9 @@ def build() -> App:
     )
     for part in (zones.app, codes.app, tokens.app, rules.app, keys.app, bench.app):
         app.command(part)
-    for room in (credentials, usage, inventory, servers, itself, journal, serve, check, backup, completion):
+    for room in (
+        credentials, usage, inventory, servers, itself, journal, serve, check, doctor, support, backup, completion,
+    ):  # fmt: skip
         room.register(app)
     return app
 

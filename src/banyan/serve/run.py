@@ -43,11 +43,12 @@ from banyan.serve.config import Settings
 from banyan.serve.first_admin import NAME as PASSWORD_FILE
 from banyan.serve.first_admin import first_password
 from banyan.serve.images import open_images
+from banyan.serve.machine import Machine
 from banyan.serve.observe import configure
 from banyan.serve.passwords import HashingThreads
 from banyan.serve.queue import open_queue
 from banyan.store.open import open_store
-from banyan.store.store import Observer
+from banyan.store.store import Measures, Observer, SqlStore
 from banyan.zone.identity.identity import Identity, IdentitySettings
 from banyan.zone.loop import Loop
 from banyan.zone.networks.places import TreePlaces
@@ -110,6 +111,10 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
         more = await _offer(settings, built, api, stack) if settings.identity.enabled else {}
         tls = _api_tls(settings, built) if settings.api.tls else None
         await open_queue(settings, built, api, stack)
+        store = built.zone.store
+        counted = store.measures if isinstance(store, SqlStore) else Measures
+        machine = Machine(settings.folder, built.zone.clock, counted, settings.store.url)
+        api.more.append(machine.measured)
         outside = public_server(api, tls)
         inside = local_server(api)
         public = public_socket(settings.api.listen, encrypted=tls is not None)
@@ -130,6 +135,7 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
             async with asyncio.TaskGroup() as tasks:
                 running = [tasks.create_task(built.zone.run(), name="zone")]
                 running += [tasks.create_task(run(), name=name) for name, run in more.items()]
+                running.append(tasks.create_task(machine.run(), name="machine"))
                 tasks.create_task(outside.serve(sockets=[public]), name="api")
                 tasks.create_task(inside.serve(sockets=[local]), name="local api")
                 tasks.create_task(_until(stop, built, outside, inside, running), name="stop")

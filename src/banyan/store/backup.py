@@ -15,7 +15,7 @@ import shutil
 import sqlite3
 import tarfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
@@ -49,8 +49,17 @@ _NAMES = (DATABASE_NAME, SEAL_NAME, SETTINGS_NAME)
 _IMAGE = re.compile(rf"{FOLDER}/[0-9a-f-]{{36}}\.[0-9a-f]{{16}}\Z")
 _COPY = ".backup.db"
 _WORKSHOP = ".restoring"
+# What the folder remembers of its last backup; itself in none.
+NOTE_NAME = "backup.json"
 # What an empty folder may hold: our own lock and workshop, and what mkfs leaves in a new file system.
 _NOTHING = frozenset({LOCK_NAME, _WORKSHOP, "lost+found"})
+
+
+class _Note(msgspec.Struct, frozen=True):
+    made_at: float
+
+
+_made = msgspec.json.Decoder(_Note)
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -125,7 +134,27 @@ def backup(
             sync_folder(target.absolute().parent)
         finally:
             temporary.unlink(missing_ok=True)
+    _note(data, now)
     return manifest
+
+
+def last_backup(data: Path) -> Wall | None:
+    """When the zone of this folder was last backed up, as corrected time; None if it never was, by this command."""
+    try:
+        return Wall(_made.decode((data / NOTE_NAME).read_bytes()).made_at)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _note(data: Path, now: Wall) -> None:
+    """That a backup was made is told to people (`banyan doctor`). The backup is whole without: a folder that can not be
+    written to is named when the zone next writes there."""
+    temporary = data / f".{NOTE_NAME}.new"
+    with suppress(OSError):
+        temporary.unlink(missing_ok=True)
+        write_synced(temporary, [msgspec.json.encode(_Note(now))])
+        temporary.replace(data / NOTE_NAME)
+        sync_folder(data)
 
 
 def inspect(file: Path, passphrase: Secret) -> Manifest:

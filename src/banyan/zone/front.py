@@ -38,6 +38,7 @@ from banyan.zone.deadline import Deadline, to_ask
 from banyan.zone.firm import firm
 from banyan.zone.front_servers import ServersFront
 from banyan.zone.leaving import leaving
+from banyan.zone.metrics import measured
 from banyan.zone.tree import Node
 from banyan.zone.views import (
     CodeCreated,
@@ -460,7 +461,7 @@ class Front(ServersFront):
 
     def metrics(self, caller: Caller) -> Mapping[str, float]:
         self._here(caller, Role.VIEWER)
-        return self._zone.metrics()
+        return measured(self._zone)
 
     def journal_number(self) -> int:
         return max(self._journal_number, self._zone.own.journal_hint)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from banyan.core.rack import RackHealth
 from banyan.core.zone import Health
-
-if TYPE_CHECKING:
-    from banyan.zone.zone import Zone
+from banyan.zone.zone import Zone
 
 
 def measured(zone: Zone) -> dict[str, float]:
@@ -26,11 +22,13 @@ def measured(zone: Zone) -> dict[str, float]:
         "banyan_authority_end_seconds": zone.own.authority.row.not_after,
         "banyan_restored": zone.own.row.restored_at is not None,
     }
+    found.update(zone.receivers.metrics())
     for health in Health:
         count = sum(live.child.health is health for live in children)
         found[f'banyan_children_by_health{{health="{health}"}}'] = count
     for name, loop in zone.loops.items():
-        label = name.partition(" ")[0] + ("" if " " not in name else f'",rack="{name.partition(" ")[2]}')
+        what, _, which = name.partition(" ")
+        label = what + (f'",{"receiver" if what == "receiver" else "rack"}="{which}' if which else "")
         found[f'banyan_activations_total{{name="{label}"}}'] = loop.runs
         found[f'banyan_activation_failures_total{{name="{label}"}}'] = loop.failures
         found[f'banyan_activation_failing{{name="{label}"}}'] = bool(loop.last_error)

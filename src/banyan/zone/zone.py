@@ -33,7 +33,6 @@ from banyan.zone.commands.tokens import ApiTokens
 from banyan.zone.commands.zones import ZoneWords
 from banyan.zone.loop import Activation, Loop
 from banyan.zone.members import Members
-from banyan.zone.metrics import measured
 from banyan.zone.own import Own, open_own
 from banyan.zone.reconcile.admission import Admission
 from banyan.zone.reconcile.certificates import Certificates
@@ -435,10 +434,6 @@ class Zone:
         self.ups.pop(uplink, None)
         self._place()
         self.loops["publish"].signal()
-
-    def metrics(self) -> dict[str, float]:
-        """Gauges and counters by Prometheus name; cheap to read."""
-        return measured(self)
 
     async def close(self) -> None:
         for racked in self.racks.values():

@@ -13,6 +13,7 @@ from banyan.cli.main import run
 from banyan.cli.target import read_passphrase
 from banyan.core.errors import BadInput
 from banyan.serve.clock import SystemClock, SystemIds
+from banyan.store.backup import last_backup
 from banyan.store.open import open_store
 from banyan.zone.own import open_own
 
@@ -52,6 +53,8 @@ def test_there_and_back(folder: Path, passphrase: Path, tmp_path: Path, capsys: 
     assert (again / "banyan.db").is_file()
     assert run(["restore", str(file), "--data", str(again), *words]) == 3
     assert "correct horse" not in captured.out + captured.err + capsys.readouterr().err
+    assert last_backup(folder) is not None
+    assert last_backup(again) is None
 
 
 def test_a_wrong_passphrase_and_no_zone(folder: Path, passphrase: Path, tmp_path: Path) -> None:

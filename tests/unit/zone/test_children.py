@@ -16,6 +16,7 @@ from banyan.core.records import StoreFull
 from banyan.core.time import Mono
 from banyan.core.zone import ChildState, Health
 from banyan.zone.front import Front
+from banyan.zone.metrics import measured
 from banyan.zone.reconcile.children import CHANGE_GAP, RENEWAL_GAP
 from banyan.zone.reconcile.health import AT_ONCE
 from banyan.zone.reconcile.refusals import REFUSALS_PER_MINUTE
@@ -156,7 +157,7 @@ def test_what_a_crowd_left_out_of_the_journal_is_one_line_when_its_minute_ends(h
     written = len(house.journal("session-refused"))
     assert sum(told) + written == house.zone.admission.refusals.total
     assert 4 <= len(told) <= 5
-    metrics = house.zone.metrics()
+    metrics = measured(house.zone)
     assert metrics["banyan_refusals_left_out_total"] == sum(told)
     assert metrics["banyan_strangers_refused_total"] == sum(told) + written
 
@@ -173,7 +174,7 @@ def test_strangers_at_the_api_have_a_budget_and_a_line_of_their_own(house: House
     [line] = house.journal("refusals-left-out")
     assert (line.target, line.facts["count"]) == ("API", "15")
     assert len(house.journal("session-refused")) == 1
-    assert house.zone.metrics()["banyan_strangers_refused_total"] == 26
+    assert measured(house.zone)["banyan_strangers_refused_total"] == 26
 
 
 # --- what a child says of itself --------------------------------------------------------------------

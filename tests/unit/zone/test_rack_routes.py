@@ -13,6 +13,7 @@ from banyan.core.ids import RackCode, ZoneCode, code_text
 from banyan.core.lineage import Entry, RackEntry, Row
 from banyan.core.records import StoreFull
 from banyan.trust.lineage import sign_entry
+from banyan.zone.metrics import measured
 from banyan.zone.rack_owners import LINES_PER_MINUTE
 from banyan.zone.rack_routes import RackRoutes
 from banyan.zone.reconcile.refusals import REFUSALS_PER_MINUTE
@@ -124,7 +125,7 @@ def test_contested_racks_are_told_within_a_budget_of_their_own_and_nobody_was_re
         for kid in (high, low):
             kid.report(lineage=delta([naming(kid, R, RackCode(1_000 * turn))], since=turn, until=turn + 1))
     assert len(house.journal("rack-contested")) == LINES_PER_MINUTE
-    metrics = house.zone.metrics()
+    metrics = measured(house.zone)
     assert metrics["banyan_rack_contests_total"] == 2 * LINES_PER_MINUTE + 1
     assert metrics["banyan_strangers_refused_total"] == metrics["banyan_refusals_left_out_total"] == 0
     stranger = house.stranger("c")
@@ -156,7 +157,7 @@ def test_a_flood_of_contested_racks_is_told_each_minute_while_it_goes_on(house: 
     house.run(owners.activate(house.clock.now()))
     written = sum(line.target != "racks" for line in lines)
     told += [int(line.facts["count"]) for line in house.journal("rack-contested")[len(lines) :]]
-    assert written + sum(told) == owners.contests == house.zone.metrics()["banyan_rack_contests_total"] == 399
+    assert written + sum(told) == owners.contests == measured(house.zone)["banyan_rack_contests_total"] == 399
 
 
 @pytest.mark.parametrize("retired", [False, True])

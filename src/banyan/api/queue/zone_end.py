@@ -69,7 +69,7 @@ class Sessions:
         self.sessions: set[Session] = set()
         # Kept here so that they run to their end; each goes when it is done.
         self.tasks: set[asyncio.Task[None]] = set()
-        api.processes = self.measured
+        api.more.append(self.measured)
 
     def local(self) -> Wire:
         """A connection over the local socket."""

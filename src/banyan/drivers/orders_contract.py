@@ -20,7 +20,7 @@ from banyan.core.deed import Deed, DeedFailed, Operation, Sighting
 from banyan.core.guest import Guest
 from banyan.core.host import Host
 from banyan.core.ids import RackCode, ZoneCode, guest_id
-from banyan.core.order import FlavorSnapshot, Specification
+from banyan.core.order import FlavorSnapshot, ImageSource, Specification
 from banyan.core.ports import Driver
 from banyan.core.rack import Capacity
 from banyan.core.records import DriverUnavailable
@@ -66,9 +66,11 @@ class Yard:
 
 
 class OrderContract(DriverContract):
-    """Subclass it instead of DriverContract. `needs`: of the guests that are made."""
+    """Subclass it instead of DriverContract. `needs`: of the guests that are made. `image`: what they boot from, where
+    the rack makes none without."""
 
     needs: ClassVar[dict[str, int]] = {"vcpu": 1, "memory_mib": 64, "disk_gib": 1}
+    image: ClassVar[ImageSource | None] = None
     deed_deadline: ClassVar[float] = 120.0
 
     def failing_builds(self) -> Driver | None:
@@ -253,8 +255,11 @@ class OrderContract(DriverContract):
                 seen = await self._scan(opened)
                 hosts = [host for host in seen.hosts if host.offered and host.up and not host.disabled]
                 hold(len(hosts) >= 2, "the suite needs two hosts that are offered")
-                flavor = FlavorSnapshot("contract", "contract", self.needs["vcpu"], self.needs["memory_mib"])
-                spec = Specification("contract", dict(self.needs), flavor=flavor)
+                needs = self.needs
+                flavor = FlavorSnapshot(
+                    "contract", "contract", needs["vcpu"], needs["memory_mib"], needs.get("disk_gib", 0)
+                )
+                spec = Specification("contract", dict(needs), flavor=flavor, image=self.image)
                 yard = Yard(opened, (hosts[0], hosts[1]), spec, self.deed_deadline)
                 try:
                     await duty(opened, yard)

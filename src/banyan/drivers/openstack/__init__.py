@@ -1,9 +1,9 @@
-"""`openstack`: an OpenStack cloud that stands already, read through openstacksdk and an entry of clouds.yaml.
+"""`openstack`: an OpenStack cloud that stands already, through openstacksdk and an entry of clouds.yaml.
 
-`options` is what a person may set; `driver` the port; `reading` what a scan reads and `inventory` how it
-reads placement; `asking`, `access` and `lanes` are the I/O, from pace to sockets; `translate`, `shapes`,
-`endpoints`, `microversions` and `reasons` are pure. README.md answers docs/contracts/driver.md. It must
-never send anything but GET and token requests.
+`options` is what a person may set; `driver` the port; `reading` what a scan reads and `inventory` how it reads
+placement; `hands` takes orders, with `builds`, `grounds`, `stock`, `lookout`, `nodes` and `waiting`; `asking`, `access`
+and `lanes` are the I/O, from pace to sockets; the others are pure. README.md answers docs/contracts/driver.md. In mode
+`observe` it must never send anything but GET and token requests, in mode `place` nothing that `writes` does not list.
 """
 
 from banyan.drivers.openstack.driver import OpenStackDriver
@@ -12,7 +12,7 @@ from banyan.drivers.registry import Registration
 
 REGISTRATION = Registration(
     kind="openstack",
-    summary="an OpenStack cloud that stands already (Train or newer), observed through its own APIs",
+    summary="an OpenStack cloud that stands already (Train or newer), observed, or placed on, through its own APIs",
     options=OpenStackOptions,
     make=OpenStackDriver,
 )

@@ -1,8 +1,9 @@
 """The blocking half: openstacksdk's configuration and keystoneauth's session, behind one guard.
 
-Everything here runs on a lane's thread (lanes.py), never on the event loop. It must never send anything but GET and
-token requests: `Guard` stands where bytes leave, below redirects and re-authentication. Answers are read up to
-a deadline and a size, whatever the other side does. `asking` adds pace and retries.
+Everything here runs on a lane's thread (lanes.py), never on the event loop. `Guard` stands where bytes leave, below
+redirects and re-authentication: nothing but GET and token requests pass it, and in mode `place` the one write that
+`writes` let its thread send. Answers are read up to a deadline and a size, whatever the other side does. `asking` adds
+pace and retries.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import os
 import threading
 import warnings
 from argparse import Namespace
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,11 +24,11 @@ from keystoneauth1 import exceptions as ksa
 from keystoneauth1.session import Session, TCPKeepAliveAdapter
 
 from banyan.core.records import DriverUnavailable
-from banyan.drivers.openstack import reasons
+from banyan.drivers.openstack import reasons, writes
 from banyan.drivers.openstack.endpoints import WANTED, Endpoint, Service, base, read_offer
 from banyan.drivers.openstack.lanes import Overdue
 from banyan.drivers.openstack.microversions import TooOld, agree
-from banyan.drivers.openstack.options import OpenStackOptions
+from banyan.drivers.openstack.options import Mode, OpenStackOptions
 
 if TYPE_CHECKING:
     from keystoneauth1.plugin import BaseAuthPlugin
@@ -40,24 +41,59 @@ NO_PARAMS: Params = {}
 CONNECT_TIMEOUT = 10.0
 _CHUNK = 256 * 1024
 _PIECE_OF_ERROR = 64 * 1024
+# Connections that are kept to one service; more are made when needed.
+_CONNECTIONS = 32
+# A project's token is had anew so many seconds before its end.
+_SOON = 120
 
 
 class Guard(TCPKeepAliveAdapter):
     """Counts what leaves, and lets nothing leave that could change a cloud.
 
     GET and HEAD read. A POST without a token can ask for one and for nothing else: services act only
-    for a token. (Tokens are asked for by POST, also of an OpenID Connect provider.)
+    for a token. (Tokens are asked for by POST, also of an OpenID Connect provider.) A write passes only where this very
+    thread was let send it, to this very address; in mode `observe` no thread is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mode: Mode) -> None:
         self.requests = 0
+        self._mode = mode
         self._lock = threading.Lock()
-        super().__init__()
+        self._let = threading.local()
+        super().__init__(pool_maxsize=_CONNECTIONS)
+
+    @contextmanager
+    def letting(self, ask: Ask, url: str) -> Iterator[None]:
+        """While it lasts this thread may send `ask` to `url`. Raises writes.Forbidden for what is in no list."""
+        if ask.method == "GET":
+            yield
+            return
+        if self._mode is not Mode.PLACE:
+            raise writes.Forbidden(f"the observing driver must never send {ask}")
+        writes.check(ask.service, ask.method, ask.path, ask.body)
+        with self._passing(ask.method, url):
+            yield
+
+    @contextmanager
+    def rescoping(self, keystone: str) -> Iterator[None]:
+        """While it lasts this thread may ask Keystone for another token with one that it has."""
+        with self._passing("POST", f"{keystone}/auth/tokens"):
+            yield
+
+    @contextmanager
+    def _passing(self, method: str, url: str) -> Iterator[None]:
+        # As the address will be when it is sent.
+        self._let.call = (method, requests.Request(method, url).prepare().url)
+        try:
+            yield
+        finally:
+            self._let.call = None
 
     def send(self, request: requests.PreparedRequest, *args: object, **kwargs: object) -> requests.Response:
         method = (request.method or "").upper()
         token = request.headers.get("X-Auth-Token")
-        if method not in ("GET", "HEAD") and not (method == "POST" and token is None):
+        let = getattr(self._let, "call", None) == (method, request.url)
+        if method not in ("GET", "HEAD") and not (method == "POST" and token is None) and not let:
             raise AssertionError(f"the observing driver must never send {method} {request.path_url}")
         with self._lock:
             self.requests += 1
@@ -66,16 +102,21 @@ class Guard(TCPKeepAliveAdapter):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One GET. `timeout` is seconds; `overdue` is asked between pieces of the answer."""
+    """One request. `timeout` is seconds; `overdue` is asked between pieces of the answer. `body` is sent as JSON.
+    `project`: whose token it is asked with, "" for that of the entry."""
 
     service: Service
     path: str
     timeout: float
     overdue: Overdue
     params: Params
+    method: str = "GET"
+    body: Mapping[str, object] | None = None
+    project: str = ""
 
     def __str__(self) -> str:
-        return f"GET {self.path}"
+        # Never the body: it may hold a password or user data.
+        return f"{self.method} {self.path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +139,7 @@ class Me:
     domain: str
     user: str
     roles: tuple[str, ...]
+    user_id: str = ""
 
 
 @dataclass(slots=True)
@@ -110,6 +152,7 @@ class _Session:
     auth: BaseAuthPlugin
     me: Me
     endpoints: dict[Service, Endpoint | DriverUnavailable] = field(default_factory=dict)
+    scopes: dict[str, BaseAuthPlugin] = field(default_factory=dict)
 
 
 class Access:
@@ -122,7 +165,7 @@ class Access:
         self.where = reasons.Where(rack, options.cloud, options.region)
         self._rack = rack
         self._options = options
-        self._guard = Guard()
+        self._guard = Guard(options.mode)
         self._lock = threading.RLock()
         self._wanted = 0
         self._session: _Session | None = None
@@ -162,9 +205,29 @@ class Access:
         return found
 
     def get(self, ask: Ask) -> Reply:
-        """GET a path below its service's endpoint. Statuses of 400 and above come back as replies, but for 401."""
+        """Asks a path below its service's endpoint. Statuses of 400 and above come back as replies, but for 401."""
         endpoint = self.endpoint(ask.service, ask.overdue)
         return self._get(self._opened(), ask, endpoint.url + ask.path, endpoint.headers())
+
+    def _scope(self, opened: _Session, ask: Ask) -> BaseAuthPlugin | None:
+        """A token for another project than the entry's, had for the entry's own; None is that."""
+        if not ask.project or ask.project == opened.me.project:
+            return None
+        keystone = self.endpoint(Service.IDENTITY, ask.overdue)
+        with self._lock:
+            found = opened.scopes.get(ask.project)
+            if found is None or found.get_access(opened.session).will_expire_soon(_SOON):  # type: ignore[attr-defined]  # as above
+                from keystoneauth1.identity import v3
+
+                try:
+                    token = opened.auth.get_token(opened.session) or ""
+                    found = v3.Token(keystone.url, token, project_id=ask.project, reauthenticate=False)
+                    with self._guard.rescoping(keystone.url):
+                        found.get_access(opened.session)
+                except ksa.ClientException as error:
+                    raise self._token_error(keystone.url, error) from error
+                opened.scopes[ask.project] = found
+        return found
 
     # --- opening --------------------------------------------------------------------------------
 
@@ -234,6 +297,7 @@ class Access:
             access.project_domain_id or "",
             access.username or "",
             tuple(sorted(access.role_names or ())),
+            access.user_id or "",
         )
 
     def _find(self, opened: _Session, service: Service, overdue: Overdue) -> Endpoint | DriverUnavailable:
@@ -280,19 +344,10 @@ class Access:
     # --- one request ----------------------------------------------------------------------------
 
     def _get(self, opened: _Session, ask: Ask, url: str, headers: Mapping[str, str]) -> Reply:
+        scope = self._scope(opened, ask)
         try:
-            response = opened.session.request(
-                url,
-                "GET",
-                params=dict(ask.params),
-                headers={"Accept": "application/json", **headers},
-                timeout=(min(ask.timeout, CONNECT_TIMEOUT), ask.timeout),
-                stream=True,
-                raise_exc=False,
-                log=False,
-                redirect=False,
-                connect_retries=0,
-            )
+            with self._guard.letting(ask, url):
+                response = self._sent(opened, ask, url, headers, scope)
             with closing(response):
                 body = self._read(response, ask)
         except ksa.HttpError as error:
@@ -301,6 +356,7 @@ class Access:
         except (ksa.ClientException, requests.RequestException) as error:
             raise self._connection_error(ask.service, str(ask), url, ask.timeout, error) from error
         if response.status_code == 401:
+            opened.scopes.pop(ask.project, None)
             raise self.where.token_refused(ask.service, reasons.message(body))
         header = response.headers
         return Reply(
@@ -309,6 +365,24 @@ class Access:
             header.get("Content-Type", ""),
             header.get("Retry-After", ""),
             header.get("Location", ""),
+        )
+
+    def _sent(
+        self, opened: _Session, ask: Ask, url: str, headers: Mapping[str, str], scope: BaseAuthPlugin | None
+    ) -> requests.Response:
+        return opened.session.request(
+            url,
+            ask.method,
+            auth=scope,
+            json=ask.body,
+            params=dict(ask.params),
+            headers={"Accept": "application/json", **headers},
+            timeout=(min(ask.timeout, CONNECT_TIMEOUT), ask.timeout),
+            stream=True,
+            raise_exc=False,
+            log=False,
+            redirect=False,
+            connect_retries=0,
         )
 
     def _read(self, response: requests.Response, ask: Ask) -> bytes:

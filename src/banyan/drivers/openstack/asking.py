@@ -7,7 +7,7 @@ decoding happen on `lanes`; errors come as DriverUnavailable from `reasons`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Protocol, TypeVar
@@ -17,7 +17,7 @@ import msgspec
 from banyan.core.ports import Clock, Ids
 from banyan.core.records import DriverUnavailable
 from banyan.core.time import Mono
-from banyan.drivers.openstack.access import CONNECT_TIMEOUT, NO_PARAMS, Access, Ask, Me, Params, problem
+from banyan.drivers.openstack.access import CONNECT_TIMEOUT, NO_PARAMS, Access, Ask, Me, Params, Reply, problem
 from banyan.drivers.openstack.endpoints import Endpoint, Service
 from banyan.drivers.openstack.lanes import Lanes, LanesBusy, Overdue
 from banyan.drivers.openstack.reasons import BadRequest, Cut, Where
@@ -94,10 +94,20 @@ class Retries:
 
 
 class Cloud:
-    """One cloud, asked politely. `page_size` items to a page; `timeout` seconds for one request."""
+    """One cloud, asked politely. `page_size` items to a page; `timeout` seconds for one request; `places`: how many
+    requests may be under way at once. Several of them may share one `access`, each with a pace of its own."""
 
     def __init__(
-        self, access: Access, clock: Clock, ids: Ids, pace: Pace, *, page_size: int, timeout: float, name: str
+        self,
+        access: Access,
+        clock: Clock,
+        ids: Ids,
+        pace: Pace,
+        *,
+        page_size: int,
+        timeout: float,
+        name: str,
+        places: int = 2,
     ) -> None:
         self._access = access
         self._clock = clock
@@ -105,8 +115,8 @@ class Cloud:
         self._pace = pace
         self._page_size = page_size
         self._timeout = timeout
-        # One place for a scan, one for a probe or a check beside it.
-        self._lanes = Lanes(2, name)
+        # Of two, one is for a scan, one for a probe or a check beside it.
+        self._lanes = Lanes(places, name)
         self._retries = Retries()
         self._pages = 0
         self._closed = False
@@ -178,6 +188,30 @@ class Cloud:
 
         return await self._run(work, service, f"GET {path}", timeout)
 
+    async def send(
+        self, service: Service, method: str, path: str, body: Mapping[str, object] | None = None, project: str = ""
+    ) -> Reply:
+        """One write, with the token of `project`. Statuses from 400 on come back as replies: it was not done. Only what
+        is known not to have been begun (429) is tried again; raises DriverUnavailable when that is not known."""
+        tried = 1
+        while True:
+            self.asked_last = service
+            await self._pace.turn()
+
+            def work(overdue: Overdue) -> Reply:
+                return self._access.get(Ask(service, path, self._timeout, overdue, NO_PARAMS, method, body, project))
+
+            reply = await self._run(work, service, f"{method} {path}", self._timeout)
+            ask = Ask(service, path, self._timeout, bool, NO_PARAMS, method)
+            if reply.status >= 500 or 300 <= reply.status < 400:
+                raise problem(self.where, ask, reply, tried)
+            if reply.status != 429:
+                return reply
+            if tried == TRIES or not self._retries.take():
+                raise problem(self.where, ask, reply, tried)
+            await self._wait(tried, reply.retry_after)
+            tried += 1
+
     async def pages(
         self, service: Service, path: str, shape: type[P], params: Params = NO_PARAMS
     ) -> AsyncGenerator[P, None]:
@@ -206,6 +240,13 @@ class Cloud:
             if following == marker:
                 raise self.where.nonsense(service, f"GET {path}", "JSON", "the same page came twice", b"")
             marker = following
+
+    def decoded(self, service: Service, reply: Reply, shape: type[T]) -> T:
+        """A write's small answer. Raises DriverUnavailable for what makes no sense."""
+        try:
+            return msgspec.json.decode(reply.body, type=shape)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self.where.nonsense(service, "a write", reply.kind, str(error), b"") from error
 
     async def aside(self, work: Callable[[], T]) -> T:
         service = self.asked_last

@@ -25,6 +25,20 @@ class Interface(StrEnum):
     ADMIN = "admin"
 
 
+class Mode(StrEnum):
+    """What may be done in the cloud. `place` makes servers, and what they need, in it; `observe` only reads."""
+
+    OBSERVE = "observe"
+    PLACE = "place"
+
+
+class Projects(StrEnum):
+    """Where servers are made: in a project of their own for each of Banyan's, or all in that of the credentials."""
+
+    OWN = "own"
+    SHARED = "shared"
+
+
 class OpenStackOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of the `openstack` driver.
 
@@ -32,6 +46,10 @@ class OpenStackOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     `interface` override the entry's. `page_size`: how many items a list request asks for; the cloud may give
     fewer. `timeout`: seconds that one request may take, to the last byte. `max_response_mib` bounds one
     answer. `quotas_per_scan`: how many projects' limits one scan reads; those unread longest come first.
+
+    In `mode` place: `projects`, of which each is made when it is first needed, in the domain named `domain` ("" is that
+    of the credentials' project), with `role` in it for our user; `at_once` is how many servers are worked on at the
+    same time, and `deed_requests_per_second` how many requests that takes at most, beside those of scans.
     """
 
     cloud: str
@@ -43,6 +61,12 @@ class OpenStackOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     timeout: float = 60.0
     max_response_mib: int = 64
     quotas_per_scan: int = 20
+    mode: Mode = Mode.OBSERVE
+    projects: Projects = Projects.OWN
+    domain: str = ""
+    role: str = "admin"
+    at_once: int = 32
+    deed_requests_per_second: float = 50.0
 
     def __post_init__(self) -> None:
         if not self.cloud:
@@ -51,6 +75,10 @@ class OpenStackOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         _between("timeout", self.timeout, 1, 600)
         _between("max_response_mib", self.max_response_mib, 1, 1_024)
         _between("quotas_per_scan", self.quotas_per_scan, 0, 10_000)
+        _between("at_once", self.at_once, 1, 1_000)
+        _between("deed_requests_per_second", self.deed_requests_per_second, 0.1, 10_000)
+        if not self.role:
+            raise ValueError("role is the name of a role that may make servers on a host, got an empty text")
 
     @property
     def max_response(self) -> int:

@@ -19,6 +19,7 @@ import msgspec
 from banyan.core.catalogue import Flavor, Image, Network, Project
 from banyan.core.guest import Guest
 from banyan.core.host import Host
+from banyan.core.ids import RackCode
 from banyan.core.rack import Basis, GuestBatch, HostBatch
 from banyan.core.records import DriverUnavailable
 from banyan.core.share import Share, matches
@@ -26,7 +27,10 @@ from banyan.drivers.openstack import shapes, translate
 from banyan.drivers.openstack.access import Me
 from banyan.drivers.openstack.asking import Asker
 from banyan.drivers.openstack.endpoints import Service
+from banyan.drivers.openstack.grounds import Grounds
 from banyan.drivers.openstack.inventory import Inventories
+from banyan.drivers.openstack.marks import PREFIX, read
+from banyan.drivers.openstack.nodes import Nodes
 from banyan.drivers.openstack.options import See
 from banyan.drivers.openstack.reasons import Denied, Missing
 
@@ -68,13 +72,18 @@ class Order:
     see: See
     share: Share
     quotas: int
+    rack: RackCode
 
 
 class Reading:
     """One scan under way. `hosts`, then `guests`, then the catalogue; each may be read once."""
 
-    def __init__(self, asker: Asker, me: Me, order: Order, memory: Memory) -> None:
+    def __init__(self, asker: Asker, me: Me, order: Order, memory: Memory, grounds: Grounds, nodes: Nodes) -> None:
         self._asker = asker
+        self._grounds = grounds
+        self._nodes = nodes
+        self._ours: set[str] = set()
+        self._told: dict[str, int] = {}
         self._me = me
         self._order = order
         self._memory = memory
@@ -90,9 +99,11 @@ class Reading:
         hypervisors = await self._hypervisors()
         if hypervisors is None:
             self.basis = self._memory.basis = Basis.QUOTA
+            self._nodes.quota = True
             yield HostBatch((await self._quota(),))
             return
         self._memory.basis = Basis.HOSTS
+        self._nodes.learn(hypervisors.values())
         self.facts["capacity"] = "hosts"
         around, silent = await self._around()
         hypervisors = self._with_silent(hypervisors, silent)
@@ -184,6 +195,11 @@ class Reading:
     async def guests(self, projects: Sequence[Project]) -> AsyncGenerator[GuestBatch, None]:
         """Servers of all projects, or of our own where only its quota is seen."""
         self._names = {project.id: project.name for project in projects}
+        for project in projects:
+            if project.name.startswith(PREFIX) and await self._grounds.is_ours(project.name, project.domain):
+                self._ours.add(project.id)
+        if not self._grounds.own:
+            self._ours.add(self._me.project)
         params: dict[str, str] = dict(_SERVER_PARAMS)
         if self.basis is Basis.HOSTS:
             params["all_tenants"] = "True"
@@ -193,12 +209,22 @@ class Reading:
             before = {server.id for server in page.servers}
             for start in range(0, len(fresh), ROWS_AT_ONCE):
                 some = fresh[start : start + ROWS_AT_ONCE]
-                yield GuestBatch(await self._asker.aside(partial(self._guests, some)))
+                guests = await self._asker.aside(partial(self._guests, some))
+                if guests:
+                    yield GuestBatch(guests)
 
     def _guests(self, servers: Sequence[shapes.Server]) -> tuple[Guest, ...]:
-        return tuple(map(self._guest, servers))
+        return tuple(guest for server in servers if (guest := self._guest(server)) is not None)
 
-    def _guest(self, server: shapes.Server) -> Guest:
+    def _guest(self, server: shapes.Server) -> Guest | None:
+        """None for a second server of one of ours: what is left of a move or of an answer that was lost."""
+        mark = read(server.metadata, self._order.rack) if server.tenant_id in self._ours else None
+        if mark is not None:
+            if mark.guest in self._told:
+                self._told[mark.guest] += 1
+                self.facts["twice"] = f"{sum(self._told.values())} servers of Banyan's are there more than once"
+                return None
+            self._told[mark.guest] = 0
         share = self._order.share
         offered = matches(share.projects, server.tenant_id) or matches(
             share.projects, self._names.get(server.tenant_id, "")
@@ -206,7 +232,7 @@ class Reading:
         host = self._places.get((server.host or "", server.hypervisor_hostname or ""), "")
         if self.basis is Basis.QUOTA:
             host = translate.QUOTA_HOST
-        return translate.guest(server, host, offered and host not in self._withheld)
+        return translate.guest(server, host, offered and host not in self._withheld, mark)
 
     # --- the catalogue --------------------------------------------------------------------------
 

@@ -78,6 +78,7 @@ class Flavor(msgspec.Struct, frozen=True):
     ephemeral: int = msgspec.field(name="OS-FLV-EXT-DATA:ephemeral", default=0)
     swap: int | str = 0
     is_public: bool = msgspec.field(name="os-flavor-access:is_public", default=True)
+    disabled: bool = msgspec.field(name="OS-FLV-DISABLED:disabled", default=False)
     extra_specs: dict[str, str] = {}
 
 
@@ -103,6 +104,13 @@ class ServerFlavor(msgspec.Struct, frozen=True):
     swap: int | str = 0
 
 
+class ServerFault(msgspec.Struct, frozen=True):
+    """`message` is for everybody; `details` (where Nova shows them, to administrators) often a traceback."""
+
+    message: str = ""
+    details: str = ""
+
+
 class Server(msgspec.Struct, frozen=True):
     id: str
     tenant_id: str = ""
@@ -111,6 +119,11 @@ class Server(msgspec.Struct, frozen=True):
     created: str = ""
     flavor: ServerFlavor = ServerFlavor()
     vm_state: str = msgspec.field(name="OS-EXT-STS:vm_state", default="")
+    task_state: str | None = msgspec.field(name="OS-EXT-STS:task_state", default=None)
+    power_state: int = msgspec.field(name="OS-EXT-STS:power_state", default=0)
+    launched_at: str | None = msgspec.field(name="OS-SRV-USG:launched_at", default=None)
+    fault: ServerFault | None = None
+    metadata: dict[str, str] = {}
     host: str | None = msgspec.field(name="OS-EXT-SRV-ATTR:host", default=None)
     hypervisor_hostname: str | None = msgspec.field(name="OS-EXT-SRV-ATTR:hypervisor_hostname", default=None)
 
@@ -124,6 +137,28 @@ class ServerPage(msgspec.Struct, frozen=True):
 
     def more(self) -> bool:
         return _next(self.servers_links)
+
+
+class ServerReply(msgspec.Struct, frozen=True):
+    server: Server
+
+
+class MadeServer(msgspec.Struct, frozen=True):
+    """What `POST /servers` says. The password beside the id is not read."""
+
+    id: str
+
+
+class MadeReply(msgspec.Struct, frozen=True):
+    server: MadeServer
+
+
+class HypervisorReply(msgspec.Struct, frozen=True):
+    hypervisor: Hypervisor
+
+
+class ConsoleReply(msgspec.Struct, frozen=True):
+    output: str | None = ""
 
 
 class AbsoluteLimits(msgspec.Struct, frozen=True):
@@ -300,6 +335,25 @@ class ProjectList(msgspec.Struct, frozen=True):
 
     def by_id(self) -> list[Project]:
         return sorted(map(_PROJECT.decode, self.projects), key=lambda project: project.id)
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A domain or a role."""
+
+    id: str
+    name: str = ""
+
+
+class DomainList(msgspec.Struct, frozen=True):
+    domains: list[Named]
+
+
+class RoleList(msgspec.Struct, frozen=True):
+    roles: list[Named]
+
+
+class ProjectReply(msgspec.Struct, frozen=True):
+    project: Project
 
 
 _PROJECT = msgspec.json.Decoder(Project)

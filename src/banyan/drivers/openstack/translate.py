@@ -17,6 +17,7 @@ from banyan.core.host import Host
 from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU, Amount, ResourceClass
 from banyan.core.share import Share, matches
 from banyan.drivers.openstack import shapes
+from banyan.drivers.openstack.marks import Mark
 
 QUOTA_HOST = "quota"
 DEFAULT_ZONE = "nova"  # Nova's default_availability_zone, for hosts whose service tells none
@@ -149,10 +150,12 @@ def _quota(limit: int, used: int) -> Amount:
     return Amount(0, used if limit < 0 else limit, used)
 
 
-def guest(server: shapes.Server, host: str, offered: bool) -> Guest:
-    """`host` is the Host.id it runs on, "" if it is on none or hidden."""
+def guest(server: shapes.Server, host: str, offered: bool, mark: Mark | None = None) -> Guest:
+    """`host` is the Host.id it runs on, "" if it is on none or hidden. `mark`: which of ours it is."""
     return Guest(
-        id=server.id,
+        id=server.id if mark is None else mark.guest,
+        native=mark is None,
+        move=0 if mark is None else mark.move,
         name=server.name or "",
         project=server.tenant_id,
         state=guest_state(server),

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
-Json = dict[str, object]
+Json = dict[str, Any]
 
 
 @dataclass
@@ -25,6 +25,10 @@ class Fault:
     cut: bool = False
     drip: bool = False
     times: int = 1_000_000
+    late: bool = False
+    """What was asked is done all the same: the answer is lost, not the request."""
+    method: str = ""
+    """Only requests of this method; "" is all."""
 
 
 class Cloud(Protocol):
@@ -33,11 +37,14 @@ class Cloud(Protocol):
     url: str
     password: str
     faults: dict[str, Fault]
+    lost: list[tuple[str, Json]]
     log: list[tuple[str, str, dict[str, str], str]]
     after: Callable[[str], None]
     closing: threading.Event
 
-    def token(self) -> tuple[str, Json]: ...
+    def token(self, project: str = "") -> tuple[str, Json]: ...
+
+    def write(self, method: str, path: str, body: Json, token: str) -> tuple[int, Json]: ...
 
     def valid(self, token: str) -> bool: ...
 
@@ -50,21 +57,47 @@ class Handler(BaseHTTPRequestHandler):
     wbufsize = -1
 
     def do_POST(self) -> None:
+        self._write("POST")
+
+    def do_PUT(self) -> None:
+        self._write("PUT")
+
+    def do_DELETE(self) -> None:
+        self._write("DELETE")
+
+    def _write(self, method: str) -> None:
         length = int(self.headers.get("Content-Length", 0))
-        body = json.loads(self.rfile.read(length) or b"{}")
+        raw = self.rfile.read(length)
         cloud = self.cloud
-        cloud.log.append(("POST", self.path, {}, ""))
-        if self._faulty():
+        cloud.log.append((method, self.path, {}, self.headers.get("OpenStack-API-Version", "")))
+        late = self._late(method)
+        if late is None and self._faulty(method):
+            cloud.lost.append((f"{method} {self.path}", json.loads(raw or b"{}")))
             return
-        if not self.path.endswith("/auth/tokens"):
-            self._send(405, {"error": {"code": 405, "message": "no"}})
+        if method == "POST" and self.path.endswith("/auth/tokens"):
+            self._token(json.loads(raw))
             return
-        given = body["auth"]["identity"]["password"]["user"]["password"]
-        if given != cloud.password:
+        token = self.headers.get("X-Auth-Token", "")
+        if not cloud.valid(token):
+            self._send(401, {"error": {"code": 401, "message": "The request you have made requires authentication."}})
+            return
+        status, reply = cloud.write(method, self.path, json.loads(raw or b"{}"), token)
+        if late is None or not self._faulty(method):
+            self._send(status, reply)
+
+    def _token(self, body: Json) -> None:
+        identity, scope = body["auth"]["identity"], body["auth"].get("scope", {})
+        project = scope.get("project", {}).get("id", "") if isinstance(scope, dict) else ""
+        cloud = self.cloud
+        if "token" in identity["methods"]:
+            right = cloud.valid(identity["token"]["id"])
+        else:
+            right = identity["password"]["user"]["password"] == cloud.password
+        if not right:
             message = "The request you have made requires authentication."
             self._send(401, {"error": {"code": 401, "message": message, "title": "Unauthorized"}})
             return
-        token, reply = cloud.token()
+        token, reply = cloud.token(project)
         self._send(201, reply, {"X-Subject-Token": token})
 
     def do_GET(self) -> None:
@@ -92,9 +125,15 @@ class Handler(BaseHTTPRequestHandler):
         self._send(status, reply)
         cloud.after(split.path)
 
-    def _faulty(self) -> bool:
+    def _late(self, method: str) -> Fault | None:
+        faults = self.cloud.faults.items()
+        return next((f for p, f in faults if p in self.path and f.times > 0 and f.late and f.method == method), None)
+
+    def _faulty(self, method: str = "GET") -> bool:
         cloud = self.cloud
-        fault = next((f for part, f in cloud.faults.items() if part in self.path and f.times > 0), None)
+        fault = next(
+            (f for p, f in cloud.faults.items() if p in self.path and f.times > 0 and f.method in ("", method)), None
+        )
         if fault is None:
             return False
         fault.times -= 1
@@ -130,7 +169,7 @@ class Handler(BaseHTTPRequestHandler):
             return
 
     def _send(self, status: int, reply: Json, headers: dict[str, str] | None = None) -> None:
-        body = json.dumps(reply).encode()
+        body = json.dumps(reply).encode() if status != 204 else b""
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
+from tests.unit.drivers.openstack.making import Making
 from tests.unit.drivers.openstack.serving import Fault, Handler, Json
 
 PASSWORD = "pass-of-the-stand-in"
@@ -47,10 +48,11 @@ class Provider:
         return name in self.inventories and self.used.get(name, 0) + 1 <= self.capacity(name)
 
 
-class StandIn:
+class StandIn(Making):
     """The cloud's state, to be changed by a test, and its server. `log` has (method, path, query, microversion)."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.hypervisors: list[Json] = []
         self.providers: dict[str, Provider] = {}
         self.services: list[Json] = []
@@ -74,6 +76,7 @@ class StandIn:
         self.log: list[tuple[str, str, dict[str, str], str]] = []
         self.after: Callable[[str], None] = lambda path: None
         self._tokens = 0
+        self._scopes: dict[str, str] = {}
         self._oldest_valid = 0
         self.closing = threading.Event()
         handler = type("Bound", (Handler,), {"cloud": self})
@@ -214,8 +217,9 @@ class StandIn:
 
     # --- answering ------------------------------------------------------------------------------
 
-    def token(self) -> tuple[str, Json]:
+    def token(self, project: str = "") -> tuple[str, Json]:
         self._tokens += 1
+        self._scopes[f"{TOKEN}{self._tokens}"] = project or PROJECT
         types = {"compute": "/compute/v2.1", "placement": "/placement", "image": "/image", "network": "/network"}
         catalogue = [
             {
@@ -241,12 +245,15 @@ class StandIn:
                 "expires_at": "2099-01-01T00:00:00.000000Z",
                 "issued_at": "2026-11-30T12:00:00.000000Z",
                 "user": {"id": "u1", "name": "admin", "domain": {"id": "default", "name": "Default"}},
-                "project": {"id": PROJECT, "name": "fleet", "domain": {"id": "default", "name": "Default"}},
+                "project": {"id": project or PROJECT, "name": "fleet", "domain": {"id": "default", "name": "Default"}},
                 "roles": [{"id": "r1", "name": "admin" if self.admin else "member"}],
                 "catalog": catalogue,
             }
         }
         return f"{TOKEN}{self._tokens}", body
+
+    def project_of(self, token: str) -> str:
+        return self._scopes[token]
 
     def valid(self, token: str) -> bool:
         number = token.removeprefix(TOKEN)
@@ -262,14 +269,25 @@ class StandIn:
             case "placement":
                 return self._placement(rest, query)
             case "image":
-                images, more = self._page(self.images, query)
+                images, more = self._page([i for i in self.images if _has(i, query)], query)
                 return 200, {"images": images, **({"next": f"/v2/images?marker={more}"} if more else {})}
             case "network":
                 name = rest.rpartition("/")[2]
                 return self._listed(name, self.networks if name == "networks" else self.subnets, query)
             case "identity":
-                return 200, {"projects": self.projects, "links": {"next": None}}
+                return self._identity(rest.removeprefix("v3").lstrip("/"), query)
         return 404, {"error": {"code": 404, "message": f"nothing at {path}"}}
+
+    def _identity(self, rest: str, query: dict[str, str]) -> tuple[int, Json]:
+        kind, _, id = rest.removeprefix("auth/").partition("/")
+        if kind == "roles":
+            return 200, {"roles": [r for r in ({"id": "r1", "name": "admin"},) if _has(r, query)]}
+        if kind == "domains":
+            return 200, {"domains": [d for d in ({"id": "d2", "name": "lent"},) if _has(d, query)]}
+        found = [p for p in self.projects if _has(p, query) and id in ("", p["id"])]
+        if id:
+            return (200, {"project": found[0]}) if found else (404, {"error": {"code": 404, "message": "not found"}})
+        return 200, {"projects": found, "links": {"next": None}}
 
     def _compute(self, rest: str, query: dict[str, str]) -> tuple[int, Json]:
         if rest == "":
@@ -281,6 +299,9 @@ class StandIn:
             return 403, {"forbidden": {"code": 403, "message": f"Policy doesn't allow {head} to be performed."}}
         match head:
             case "os-hypervisors":
+                id = rest.partition("/")[2]
+                if id not in ("", "detail"):
+                    return self.hypervisor(id)
                 return self._listed("hypervisors", self.hypervisors, query)
             case "os-services":
                 return 200, {"services": self.services}
@@ -293,7 +314,7 @@ class StandIn:
             case "flavors":
                 return self._listed("flavors", self.flavors, query)
             case "servers":
-                return self._listed("servers", self.servers, query)
+                return self._listed("servers", self.found(query), query)
         return 404, {"itemNotFound": {"code": 404, "message": "The resource could not be found."}}
 
     def _placement(self, rest: str, query: dict[str, str]) -> tuple[int, Json]:
@@ -381,6 +402,10 @@ class StandIn:
         start = ids.index(query["marker"]) + 1 if query.get("marker") in ids else 0
         page = items[start : start + limit]
         return page, ids[start + limit - 1] if len(page) == limit else ""
+
+
+def _has(item: Json, query: dict[str, str]) -> bool:
+    return all(item[name] == value for name, value in query.items() if name in item)
 
 
 def flavor(id: str, name: str, *, vcpus: int = 1, ram: int = 2048, disk: int = 10, **specs: str) -> Json:

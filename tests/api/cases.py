@@ -56,6 +56,11 @@ def _list(noun: str) -> Case:
     return Case(_PLACE, f"/v1/{noun}?under={INSIDE}/lab1", f"/v1/{noun}?under=south", f"/v1/{noun}?under={INSIDE}")
 
 
+def _host(word: str, body: dict[str, object] | None = None) -> Case:
+    here, there = f"/v1/hosts/host-{INSIDE}/lab1/actions/{word}", f"/v1/hosts/host-south/lab3/actions/{word}"
+    return Case(_PLACE, f"{here}?under={INSIDE}/lab1", f"{there}?under=south", body=body, outside_body=body)
+
+
 _ACT = "POST /v1/zones/{path…}/actions"
 
 CASES: dict[str, Case] = {
@@ -72,6 +77,8 @@ CASES: dict[str, Case] = {
     "GET /v1/use": Case(_WHOLE, "/v1/use"),
     "GET /v1/racks": _list("racks"),
     "GET /v1/hosts": _list("hosts"),
+    "POST /v1/hosts/{name…}/actions/disable": _host("disable", {"reason": "for a test", "down": True}),
+    "POST /v1/hosts/{name…}/actions/enable": _host("enable"),
     "GET /v1/servers": _list("servers"),
     "GET /v1/placed": Case(_ANY, "/v1/placed"),
     "POST /v1/placed": Case(_ANY, "/v1/placed", body={"name": "web", "project": "p1"}),

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from banyan.core.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated
+from banyan.core.host import HostChange
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import ZoneCode, parse_code, under
 from banyan.core.order import Specification
@@ -290,6 +291,22 @@ class FakeSurface:
         )
         await self.grow(name.replace(".", "-"), f"{OWN}/{found}")
         return self.tree[found]
+
+    async def say_of_host(
+        self, caller: Caller, name: str, change: HostChange, *, under: str = "", rack: str = "", id: str = ""
+    ) -> HostView:
+        await self._enter("host.said")
+        self._find(caller, Role.OPERATOR, under)
+        page = await self.page(caller, "hosts", under, {}, "", 1000)
+        hosts = [msgspec.json.decode(item, type=HostView) for item in page.items]
+        found = next((host for host in hosts if host.name == name), None)
+        if found is None or rack not in ("", found.rack) or id not in ("", found.id):
+            raise NotFound("no-host", f"there is no host {name!r}")
+        self.said.append((caller.subject, "host.said", name, {"reason": change.reason}))
+        down = bool(change.forced_down)
+        return msgspec.structs.replace(
+            found, up=not down, disabled=bool(change.disabled), reason=change.reason, forced_down=down
+        )
 
     def _below(self, caller: Caller, role: Role, path: str) -> str:
         found = self._find(caller, role, path)

@@ -79,6 +79,10 @@ TABLE: tuple[Route, ...] = (
           query=inventory.RacksQuery, answer=RackView, paged=True),
     route("GET", "/v1/hosts", inventory.hosts, "host.list", _V, "Hosts",
           query=inventory.HostsQuery, answer=HostView, paged=True),
+    route("POST", "/v1/hosts/{name…}/actions/disable", inventory.disable_host, "host.disable", _O, "Place nothing "
+          "on it; servers that it has stay", query=inventory.HostQuery, body=inventory.DisableBody, answer=HostView),
+    route("POST", "/v1/hosts/{name…}/actions/enable", inventory.enable_host, "host.enable", _O, "Let it take servers "
+          "again", query=inventory.HostQuery, answer=HostView),
     route("GET", "/v1/servers", inventory.servers, "server.list", _V, "Servers as last seen",
           query=inventory.ServersQuery, answer=ServerView, paged=True),
     # Servers that Banyan makes.

@@ -88,9 +88,10 @@ class Client:
         """Of what is no JSON: /metrics."""
         return self._send("GET", path, {}).text
 
-    def post(self, path: str, body: object, into: type[T], retry_key: str = "") -> T:
+    def post(self, path: str, body: object, into: type[T], retry_key: str = "", query: Query | None = None) -> T:
         """With a `retry_key` it may be said again."""
-        return self._decode(self._send("POST", path, {}, body, {RETRY_HEADER: retry_key} if retry_key else {}), into)
+        headers = {RETRY_HEADER: retry_key} if retry_key else {}
+        return self._decode(self._send("POST", path, query or {}, body, headers), into)
 
     def put(self, path: str, body: object, into: type[T]) -> T:
         return self._decode(self._send("PUT", path, {}, body), into)

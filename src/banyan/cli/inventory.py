@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from banyan.cli.client import Query, segment
 from banyan.cli.output import Column, instant, number, words
 from banyan.cli.session import Limit, Pattern, Under, session
 from banyan.cli.target import HERE, Target
@@ -115,6 +117,47 @@ def list_hosts(
             "/v1/hosts", HostView, HOSTS, "no host matches", limit, under=under, name=name, rack=rack, state=state,
             offered=offered, aggregate=aggregate, availability_zone=availability_zone,
         )  # fmt: skip
+
+
+HostName = Annotated[str, Parameter(help="Its whole name.", metavar="NAME")]
+OfRack = Annotated[str, Parameter(help="The one in this rack.", metavar="RACK", show_default=False)]
+OfId = Annotated[str, Parameter(help="The one of this id.", metavar="ID", show_default=False)]
+
+
+@hosts.command(name="disable")
+def disable_host(
+    name: HostName,
+    /,
+    *,
+    reason: Annotated[
+        str, Parameter(help="Why; shown with the host and kept in the journal.", show_default=False)
+    ] = "",
+    down: Annotated[bool, Parameter(negative="", help="It counts as down as well.", show_default=False)] = False,
+    under: Under = "",
+    rack: OfRack = "",
+    id: OfId = "",
+    target: Target = HERE,
+) -> int:
+    """Place no servers on a host from now on. Those that it has stay as they are."""
+    return _say("disable", name, {"reason": reason, "down": down}, {"under": under, "rack": rack, "id": id}, target)
+
+
+@hosts.command(name="enable")
+def enable_host(
+    name: HostName, /, *, under: Under = "", rack: OfRack = "", id: OfId = "", target: Target = HERE
+) -> int:
+    """Take back what was said about a host. One that its own cloud disabled stays so: it is enabled there."""
+    return _say("enable", name, {}, {"under": under, "rack": rack, "id": id}, target)
+
+
+def _say(action: str, name: str, body: Mapping[str, object], which: Query, target: Target) -> int:
+    with session(target) as s:
+        host = s.client.post(f"/v1/hosts/{segment(name)}/actions/{action}", body, HostView, query=which)
+        if s.screen.json:
+            s.screen.one(host)
+        else:
+            s.screen.table(HOSTS, (host,), "")
+        return s.end()
 
 
 NO_SERVER = "no server matches, as racks were last scanned; what Banyan made since is in `banyan server placed`"

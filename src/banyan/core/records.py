@@ -15,7 +15,7 @@ from banyan.core.compute_rows import ComputeRows
 from banyan.core.directory_rows import DirectoryRows
 from banyan.core.errors import Broken, Unreachable
 from banyan.core.guest import Guest
-from banyan.core.host import Host
+from banyan.core.host import Host, HostWord
 from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.image_rows import ImageRows
 from banyan.core.journal import Event, Line
@@ -177,6 +177,7 @@ class RackRows(Protocol):
 class HostRows(Protocol):
     """Hosts of one rack, by (rack, id). `replace_scan` is how a scan is recorded (mission A5)."""
 
+    def get(self, rack: RackCode, id: str) -> Host | None: ...
     def page(self, rack: RackCode, after: str | None, limit: int) -> Sequence[Host]:
         """Ordered by (name, id); `after` is "name\\x00id"."""
 
@@ -187,6 +188,19 @@ class HostRows(Protocol):
         """Deletes hosts not seen by scan `scan`; how many."""
 
     def count(self, rack: RackCode) -> int: ...
+
+
+class HostWordRows(Protocol):
+    """What people said about hosts, by (rack, host id). They go with their rack."""
+
+    def page(self, rack: RackCode, after: str, limit: int) -> Sequence[HostWord]:
+        """By host id, after that one."""
+
+    def of(self, rack: RackCode, hosts: Sequence[str]) -> Mapping[str, HostWord]:
+        """Those of these hosts, by host id."""
+
+    def put(self, word: HostWord) -> None: ...
+    def delete(self, rack: RackCode, host: str) -> None: ...
 
 
 class GuestRows(Protocol):
@@ -449,3 +463,5 @@ class Unit(Protocol):
     def networks(self) -> NetworkRows: ...
     @property
     def images(self) -> ImageRows: ...
+    @property
+    def host_words(self) -> HostWordRows: ...

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from banyan.core.errors import BadInput
+from banyan.core.host import MAX_REASON, HostChange
 from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.order import MAX_GUESTS, Order, Refusal
 from banyan.core.principal import Principal, ScopeKind
@@ -214,8 +215,24 @@ class ConsoleReply(msgspec.Struct, frozen=True, array_like=True):
     text: str
 
 
+class HostCall(msgspec.Struct, frozen=True, array_like=True):
+    """Verb "host": a person's word about a host, by its id, of the zone of that code and its rack of that name."""
+
+    zone: ZoneCode
+    rack: str
+    host: str
+    change: HostChange
+    person: Person | None = None
+
+
+class HostReply(msgspec.Struct, frozen=True, array_like=True):
+    """The host as a list of hosts has it: a JSON object (UTF-8)."""
+
+    view: bytes
+
+
 VERBS: Final = frozenset(
-    {"place", "confirm", "cancel", "group", "act", "change", "look", "servers", "why", "actions", "console"}
+    {"place", "confirm", "cancel", "group", "act", "change", "look", "servers", "why", "actions", "console", "host"}
 )
 
 
@@ -249,6 +266,11 @@ def _wrong(call: object) -> str:
                 return f"at most {MAX_RACKS} racks, each with some servers, got {len(call.racks)}"
         case ActCall() | ChangeCall() | IdCall():
             return _wrong_id(call.id)
+        case HostCall():
+            reason = call.change.reason
+            if len(reason) > MAX_REASON or not reason.isprintable():
+                return f"a reason of at most {MAX_REASON} printable characters, got {len(reason)}"
+            return _wrong_id(call.host) or _wrong_id(call.rack)
         case LookCall():
             if len(call.ids) > MAX_LOOK:
                 return f"at most {MAX_LOOK} ids, got {len(call.ids)}"

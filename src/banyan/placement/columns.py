@@ -155,6 +155,17 @@ class Columns:
         self._count(row, 1)
         self._note(row)
 
+    def set_state(self, id: str, *, up: bool, disabled: bool) -> None:
+        """Whether a host is up, and out of service, from now on; one that is not there is passed over."""
+        row = self._row.get(id)
+        if row is None:
+            return
+        self._count(row, -1)
+        self._up[row], self._disabled[row] = up, disabled
+        self.open[row] = self._offered[row] and up and not disabled
+        self._count(row, 1)
+        self._note(row)
+
     def remove(self, id: str) -> bool:
         """False if there is no such host."""
         row = self._row.pop(id, None)

@@ -23,6 +23,10 @@ class SqlHosts:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
+    def get(self, rack: RackCode, id: str) -> Host | None:
+        row = SIGHTINGS.get(self._connection, rack, id)
+        return None if row is None else _DECODER.decode(row.content)
+
     def page(self, rack: RackCode, after: str | None, limit: int) -> Sequence[Host]:
         return [_DECODER.decode(row.content) for row in SIGHTINGS.page(self._connection, rack, after, limit)]
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete
 
 from banyan.core.ids import RackCode
 from banyan.core.rack import Rack
-from banyan.store import guests, hosts, tables
+from banyan.store import guests, host_words, hosts, tables
 from banyan.store.plain import Plain
 from banyan.store.rows import Codec, Put
 
@@ -39,8 +39,9 @@ class SqlRacks:
         _PUT(self._connection, _CODEC.values(rack))
 
     def delete(self, code: RackCode) -> None:
-        """The rack, its hosts, guests and catalogue."""
+        """The rack, its hosts, guests and catalogue, and what was said about its hosts."""
         for statement in _DELETE:
             self._connection.execute(statement, {"rack": code})
         hosts.SIGHTINGS.forget(self._connection, code)
+        host_words.forget(self._connection, code)
         guests.SIGHTINGS.forget(self._connection, code)

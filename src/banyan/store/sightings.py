@@ -71,6 +71,10 @@ class Sightings:
     def count(self, connection: Connection, rack: RackCode) -> int:
         return int(connection.execute(self._count, {"of": rack}).scalar_one())
 
+    def get(self, connection: Connection, rack: RackCode, id_: str) -> Row[Any] | None:
+        """The whole row."""
+        return self._known(connection, [id_], {"of": rack}).first()
+
     def page(self, connection: Connection, rack: RackCode, after: str | None, limit: int) -> Sequence[Row[Any]]:
         """Whole rows by (name, id); `after` is "name\\x00id". Their values are typed by the table only."""
         name, _, id_ = (after or "").partition("\x00")

@@ -204,6 +204,20 @@ hosts = Table(
     Index("hosts_name", "rack", "name", "id"),
 )
 
+# What people said about hosts (core.host.HostWord). A host that a scan does not see keeps its word: it may come back.
+host_words = Table(
+    "host_words",
+    metadata,
+    Column("rack", Code, primary_key=True),
+    Column("host", Text, primary_key=True),
+    Column("disabled", Boolean, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("forced_down", Boolean, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("said_at", Instant, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 host_scans = Table(
     "host_scans",
     metadata,

@@ -16,6 +16,7 @@ from banyan.store.codes import SqlCodes
 from banyan.store.compute import SqlCompute
 from banyan.store.directory import SqlDirectory
 from banyan.store.guests import SqlGuests
+from banyan.store.host_words import SqlHostWords
 from banyan.store.hosts import SqlHosts
 from banyan.store.images import SqlImageRows
 from banyan.store.journal import SqlJournal
@@ -65,6 +66,7 @@ class SqlUnit:
     shares: SqlShares
     retries: SqlRetries
     images: SqlImageRows
+    host_words: SqlHostWords
 
 
 def unit(connection: Connection, seal: Seal) -> SqlUnit:
@@ -95,4 +97,5 @@ def unit(connection: Connection, seal: Seal) -> SqlUnit:
         SqlShares(connection),
         SqlRetries(connection),
         SqlImageRows(connection),
+        SqlHostWords(connection),
     )

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 import msgspec
 from msgspec import structs
 
-from banyan.core.errors import Conflict, NotFound
+from banyan.core.errors import Conflict, NotFound, Unreachable
+from banyan.core.host import HostChange
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import join_path, read_guest_id, under
 from banyan.core.order import Reason, Specification
+from banyan.core.reading import json_reader
 from banyan.core.server import Action, Level, NoValidHost, Server, ServerQuery
 from banyan.zone import lists
 from banyan.zone.carry import Target
 from banyan.zone.servers import shown
-from banyan.zone.views import PageView, ServerDetail, ServersCreated, WhyView
+from banyan.zone.views import HostView, PageView, ServerDetail, ServersCreated, WhyView
 from banyan.zone.zone import Zone
+
+_HOST: Final = json_reader(HostView)
+# Hosts, or zones, that a refusal names.
+_NAMED: Final = 5
 
 
 class ServersFront(ABC):
@@ -34,6 +41,12 @@ class ServersFront(ABC):
     @abstractmethod
     def _part(self, caller: Caller, text: str, needed: Role) -> Target:
         """What `text` names, "" for all that the caller may see. Raises Refused, NotFound unless it may that there."""
+
+    @abstractmethod
+    async def page(
+        self, caller: Caller, kind: str, path: str, filters: Mapping[str, str], marker: str, limit: int
+    ) -> PageView:
+        """As Surface.page."""
 
     def _whole(self, caller: Caller, needed: Role) -> Target | None:
         """The part of the tree that the caller is for; None for all of it. Raises Refused, NotFound."""
@@ -94,6 +107,35 @@ class ServersFront(ABC):
             raise NotFound("no-server", f"there is no server {id[:255]}; a part of the tree knows servers by their ids")
         await self._zone.tree_servers.show(caller, id)
         return shown.why(_seen(await self._zone.tree_servers.why(caller, id), part))
+
+    async def say_of_host(
+        self, caller: Caller, name: str, change: HostChange, *, under: str = "", rack: str = "", id: str = ""
+    ) -> HostView:
+        part = self._part(caller, under, Role.OPERATOR)
+        filters = {"name": lists.literal(name)} | ({"rack": lists.literal(rack)} if rack else {})
+        found: list[HostView] = []
+        absent: dict[str, None] = {}
+        marker = ""
+        while True:
+            page = await self.page(caller, "hosts", part.path, filters, marker, lists.MAX_LIMIT)
+            hosts = (_HOST(bytes(item)) for item in page.items)
+            found += [host for host in hosts if id in ("", host.id)]
+            absent |= dict.fromkeys(page.absent)
+            marker = page.marker
+            if not marker or len(found) > _NAMED:
+                break
+        if len(found) > 1:
+            named = ", ".join(f"{host.id} of {host.rack} in {host.zone}" for host in found[:_NAMED])
+            raise Conflict(
+                "ambiguous-host", f"several hosts are called {name[:80]!r}: {named}; say which zone, rack, id"
+            )
+        if absent:
+            places = ", ".join(list(absent)[:_NAMED])
+            text = f"{places} can not be asked now and may have a host {name[:80]!r} too; name the zone that is meant"
+            raise Unreachable("member-unreachable", text, transient=True)
+        if not found:
+            raise NotFound("no-host", f"there is no host {name[:80]!r} in {part.path}, as its racks were last seen")
+        return await self._zone.tree_servers.say_of_host(caller, found[0].zone, found[0].rack, found[0].id, change)
 
     def _bound(self, specification: Specification, part: Target) -> Specification:
         """The order for hosts of that part only. Raises Conflict("ambiguous-zone")."""

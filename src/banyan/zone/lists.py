@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from banyan.core.errors import BadInput, BanyanError
 from banyan.core.guest import Guest
-from banyan.core.host import Host
+from banyan.core.host import Host, HostWord, as_said
 from banyan.core.ids import under
 from banyan.core.messages import Page, PageQuery
 from banyan.core.ports import Store
@@ -45,6 +46,9 @@ BATCH = 16
 SOME = 1000
 # A marker of a child, which ours holds; ours must fit an address of the API (api.context: 8 KiB).
 MAX_MARKER = 4096
+
+# Of fnmatch.
+_SPECIAL = re.compile(r"[*?\[]")
 
 FILTERS = {
     "racks": ("name", "driver", "health"),
@@ -340,15 +344,15 @@ async def _own(
         after = marker.row if rack.name == marker.rack else ""
         while True:
             wanted = min(MAX_LIMIT, max(limit - len(rows), 100))
-            batch = await store.read(_reader(kind, rack, after or None, wanted))
+            batch, words = await store.read(_reader(kind, rack, after or None, wanted))
             for row in batch:
                 if rows.are_enough():
                     return Marker(rack=rack.name, row=after)
                 after = f"{row.name}\x00{row.id}"
                 if isinstance(row, Host):
-                    offered = _offered(row, rack)
-                    if _host_matches(row, offered, filters):
-                        rows.add((encode(present.host(row, path, rack.name, offered)),))
+                    offered, word = offered_here(row, rack), words.get(row.id)
+                    if _host_matches(as_said(row, word), offered, filters):
+                        rows.add((encode(present.host(row, path, rack.name, offered, word)),))
                 elif _guest_matches(row, filters):
                     rows.add((encode(present.server(row, path, rack.name)),))
             looked_at += len(batch)
@@ -382,20 +386,31 @@ def _counter(rack: Rack) -> Callable[[Unit], tuple[int, int]]:
     return count
 
 
-def _reader(kind: str, rack: Rack, after: str | None, limit: int) -> Callable[[Unit], Sequence[Host] | Sequence[Guest]]:
-    def read(unit: Unit) -> Sequence[Host] | Sequence[Guest]:
+_Batch: TypeAlias = tuple[Sequence[Host] | Sequence[Guest], Mapping[str, HostWord]]
+
+
+def _reader(kind: str, rack: Rack, after: str | None, limit: int) -> Callable[[Unit], _Batch]:
+    """Rows, and what people said about those that are hosts."""
+
+    def read(unit: Unit) -> _Batch:
         if kind == "hosts":
-            return unit.hosts.page(rack.code, after, limit)
-        return unit.guests.page(rack.code, after, limit)
+            hosts = unit.hosts.page(rack.code, after, limit)
+            return hosts, unit.host_words.of(rack.code, [host.id for host in hosts]) if hosts else {}
+        return unit.guests.page(rack.code, after, limit), {}
 
     return read
+
+
+def literal(text: str) -> str:
+    """A pattern that only `text` matches."""
+    return _SPECIAL.sub(r"[\g<0>]", text)
 
 
 def _matches(pattern: str, value: str) -> bool:
     return pattern == "*" or fnmatchcase(value, pattern)
 
 
-def _offered(row: Host, rack: Rack) -> bool | None:
+def offered_here(row: Host, rack: Rack) -> bool | None:
     """None while nobody can see whether the host is there."""
     return row.offered and (rack_standing(rack) is Standing.LIVE or None)
 

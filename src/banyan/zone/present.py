@@ -8,7 +8,7 @@ import msgspec
 
 from banyan.core.digest import Digest, Sums
 from banyan.core.guest import Guest, GuestState
-from banyan.core.host import Host
+from banyan.core.host import Host, HostWord, as_said
 from banyan.core.ids import ZoneCode, code_text
 from banyan.core.journal import Line
 from banyan.core.policy import CodeRecord, CodeState, KnownKey, Rule, TokenRecord, TokenState
@@ -139,7 +139,9 @@ def truth(value: bool | None) -> str:
     return "unknown" if value is None else "yes" if value else "no"
 
 
-def host(row: Host, path: str, rack_name: str, offered: bool | None) -> HostView:
+def host(row: Host, path: str, rack_name: str, offered: bool | None, word: HostWord | None = None) -> HostView:
+    """`row`: as its own side has it."""
+    row = as_said(row, word)
     return HostView(
         zone=path,
         rack=rack_name,
@@ -153,6 +155,9 @@ def host(row: Host, path: str, rack_name: str, offered: bool | None) -> HostView
         aggregates=row.aggregates,
         availability_zone=row.availability_zone,
         reason=row.disabled_reason,
+        forced_down=word is not None and word.forced_down,
+        said_by="" if word is None else word.author,
+        said_at=None if word is None else when(word.said_at),
     )
 
 

@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from banyan.core.host import HostChange
 from banyan.core.identity import Caller, Role
 from banyan.core.order import Specification
 from banyan.zone.views import (
     CodeCreated,
+    HostView,
     KnownKeyView,
     PageView,
     ReleaseView,
@@ -60,6 +62,13 @@ class Surface(Protocol):
         """kind: "racks" (RackView), "hosts" (HostView), "servers" (ServerView), "use" (UseView, of the zone itself;
         filters project, name), "journal" (JournalView; marker is the last number seen; filters kind, target, actor,
         outcome)."""
+
+    async def say_of_host(
+        self, caller: Caller, name: str, change: HostChange, *, under: str = "", rack: str = "", id: str = ""
+    ) -> HostView:
+        """A person's word about the one host of that name in `under`, of that rack and id if they are given. Raises
+        NotFound("no-host"), Conflict("ambiguous-host"), Unreachable("host-undecided"), and "member-unreachable" where
+        a zone that can not be asked may have one of that name."""
 
     async def create_servers(
         self,

@@ -124,8 +124,12 @@ class RackView(msgspec.Struct, frozen=True):
 
 
 class HostView(msgspec.Struct, frozen=True):
-    """A host as last seen. `offered`: whether its rack shares it, and every zone between the one that is asked and its
-    own is in service; None while its rack does not answer."""
+    """A host as last seen, and as people said since. `offered`: whether its rack shares it, and every zone between the
+    one that is asked and its own is in service; None while its rack does not answer.
+
+    `disabled`, with its `reason`: by its own side or by a person's word; of the latter `said_by` and `said_at` tell.
+    `forced_down`: it is not `up` because a person said so.
+    """
 
     zone: str
     rack: str
@@ -139,6 +143,9 @@ class HostView(msgspec.Struct, frozen=True):
     aggregates: tuple[str, ...] = ()
     availability_zone: str = ""
     reason: str = ""
+    forced_down: bool = False
+    said_by: str = ""
+    said_at: str | None = None
 
 
 class ServerView(msgspec.Struct, frozen=True):

@@ -20,7 +20,8 @@ from banyan.zone.networks.places import Places
 from banyan.zone.networks.service import NetworkService, make_networks
 from banyan.zone.own import open_own
 from tests.api.nova.cloud import Gate
-from tests.api.nova.fakes import IMAGE, FakeImages, FakeInventory, FakeServers
+from tests.api.nova.fakes import IMAGE, FakeImages, FakeServers
+from tests.api.nova.inventory import FakeInventory
 from tests.api.serving import StillClock, make
 from tests.api.surface import FakeSurface
 from tests.contract.store.fakes import SeededIds

@@ -21,7 +21,8 @@ from banyan.core.time import Wall
 from banyan.store.inline import InlineStore, no_pause
 from banyan.zone.compute.compute import Compute, make_compute
 from banyan.zone.own import open_own
-from tests.api.nova.fakes import FakeImages, FakeInventory, FakeNetworks, FakeServers
+from tests.api.nova.fakes import FakeImages, FakeNetworks, FakeServers
+from tests.api.nova.inventory import FakeInventory
 from tests.api.serving import StillClock, make
 from tests.api.surface import FakeSurface
 from tests.contract.store.fakes import SeededIds
@@ -111,6 +112,7 @@ async def lit(limits: Limits = DEFAULTS) -> Cloud:
     clock, ids = StillClock(), SeededIds(7)
     own = await open_own(store, clock, ids, "top", {})
     servers, images, networks, inventory = FakeServers(), FakeImages(), FakeNetworks(), FakeInventory()
+    servers.inventory = inventory
     compute = make_compute(own, store, clock, ids, servers, inventory, images, networks, limits)
     await compute.load()
     api = make(FakeSurface())

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import count
 
-import msgspec
 from msgspec.structs import replace
 
 from banyan.core.errors import BadInput, BanyanError, Conflict, NotFound
+from banyan.core.host import HostChange
 from banyan.core.identity import Caller
 from banyan.core.ids import RackCode, guest_id
 from banyan.core.network import SecurityGroup, SecurityRule
@@ -44,7 +44,8 @@ from banyan.core.server_order import full_order, ranking, read_place, values_of,
 from banyan.core.server_states import TASKS, check
 from banyan.core.time import Wall
 from banyan.zone.compute.sources import BootImage, ImageDetail, Interface, NetworkPlan
-from banyan.zone.views import AmountView, HostCounts, HostView, PageView, PartView, UsageView, ZoneTotals
+from banyan.zone.views import HostView
+from tests.api.nova.inventory import FakeInventory
 
 # Some time before the zone's own clock, which stands still.
 NOW = Wall(1_795_990_000.25)
@@ -72,6 +73,7 @@ class FakeServers:
         self.orders: list[tuple[Specification, int, int]] = []
         self.keys: dict[str, tuple[dict[str, object], Created]] = {}
         self.pages = 0
+        self.inventory = FakeInventory()
         self._sequence = count(1)
         self._now = NOW
 
@@ -276,6 +278,13 @@ class FakeServers:
     async def why(self, who: Principal | Caller, id: str) -> tuple[Level, ...]:
         return ()
 
+    async def say_of_host(
+        self, who: Principal | Caller, zone: str, rack: str, host: str, change: HostChange
+    ) -> HostView:
+        if self.away is not None:
+            raise self.away
+        return self.inventory.say(host, change)
+
     async def counts(self, who: Principal | Caller) -> Mapping[str, int]:
         assert isinstance(who, Principal)
         mine = [s for s in self.rows.values() if s.project == who.project and s.deleted_at is None]
@@ -458,41 +467,3 @@ class FakeNetworks:
         if group not in server.spec.security_groups:
             raise NotFound("not-in-group", f"Security group {group} not associated with the instance {server.id}")
         return tuple(one for one in server.spec.security_groups if one != group)
-
-
-_AMOUNTS = {"vcpu": AmountView(8, 16, 4), "memory_mib": AmountView(1000, 1000, 10), "disk_gib": AmountView(5, 5, 1)}
-HOSTS = tuple(
-    HostView("top", "r1", f"h{n}", f"host-h{n}.[a]" if n == 3 else f"host-h{n}", n != 2, n == 4, True, _AMOUNTS,
-             availability_zone="az1" if n < 3 else "", reason="by hand" if n == 4 else "")
-    for n in range(1, 5)
-)  # fmt: skip
-
-
-class FakeInventory:
-    """zone.compute.hosts.Inventory over HOSTS."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    async def page(
-        self, caller: Caller, kind: str, path: str, filters: Mapping[str, str], marker: str, limit: int
-    ) -> PageView:
-        from fnmatch import fnmatchcase
-
-        assert kind == "hosts"
-        self.asked += 1
-        found = [
-            host
-            for host in HOSTS
-            if fnmatchcase(host.name, filters.get("name", "*")) and fnmatchcase(host.rack, filters.get("rack", "*"))
-        ]
-        begin = int(marker or 0)
-        rows = found[begin : begin + limit]
-        end = begin + len(rows)
-        items = tuple(msgspec.Raw(msgspec.json.encode(host)) for host in rows)
-        return PageView(items, str(end) if end < len(found) else "")
-
-    async def usage(self, caller: Caller, path: str) -> UsageView:
-        part = PartView(0, 0, 0, {}, None)
-        zones = ZoneTotals(0, 0, 0, 0, 0, 0)
-        return UsageView(None, "top", zones, HostCounts(4, 3, 1), {"ACTIVE": 2}, dict(_AMOUNTS), part, part)

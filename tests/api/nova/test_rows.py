@@ -166,7 +166,7 @@ CASES: dict[str, Case] = {
     "GET /v2.1/os-hypervisors/{hypervisor_id}/search": Case("/os-hypervisors/host/search", of=""),
     "GET /v2.1/os-hypervisors/{hypervisor_id}/servers": Case("/os-hypervisors/host/servers", of=""),
     "GET /v2.1/os-services": Case("/os-services", of=""),
-    "PUT /v2.1/os-services/{service_id}": Case("/os-services/{host}", {"status": "disabled"}, of="", good=(501, 404)),
+    "PUT /v2.1/os-services/{service_id}": Case("/os-services/{host}", {"status": "disabled"}, of="", good=(200, 404)),
     "DELETE /v2.1/os-services/{service_id}": Case("/os-services/{host}", of="", good=_NOT),
     "GET /v2.1/os-availability-zone": Case("/os-availability-zone", of=""),
     "GET /v2.1/os-availability-zone/detail": Case("/os-availability-zone/detail", of=""),

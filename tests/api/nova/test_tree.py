@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from banyan.api.nova.versions import FIRST, HISTORY, LAST
 from banyan.core.order import NamedHost
 from tests.api.nova.cloud import Cloud, run
-from tests.api.nova.fakes import HOSTS, IMAGE
+from tests.api.nova.fakes import IMAGE
+from tests.api.nova.inventory import HOSTS
 
 NONE = "f0000000-0000-4000-8000-000000000000"
 
@@ -117,15 +120,81 @@ def test_services_are_the_hosts_and_the_zone_itself() -> None:
         assert (one["status"], one["disabled_reason"], one["forced_down"]) == ("disabled", "by hand", False)
         assert await rows("host=none") == [] and await rows("binary=nova-junk") == []
         assert "forced_down" not in (await rows("", "2.10"))[0]
-        body = {"host": "host-h1", "binary": "nova-compute"}
-        for path, version, wanted, status in (
-            ("disable", "2.1", body, 501), ("disable", "2.1", {**body, "host": "none"}, 404),
-            ("junk", "2.1", body, 404), (NONE, "2.53", {"status": "disabled"}, 404),
-            ("junk", "2.53", {"status": "disabled"}, 400), (NONE, "2.53", {"status": "junk"}, 400),
-            (str(one["id"]), "2.53", {"status": "disabled"}, 501),
-        ):  # fmt: skip
-            answer = await c.ask("PUT", f"/os-services/{path}", wanted, "admin", version)
-            assert answer.status_code == status, (path, answer.text)
+
+    run(play)
+
+
+def test_an_administrator_takes_a_host_out_of_service_and_back() -> None:
+    version = "2.69"
+
+    async def play(c: Cloud) -> None:
+        async def row(name: str) -> dict[str, Any]:
+            found = await c.ok("GET", f"/os-services?host={name}&binary=nova-compute", token="admin", version=version)
+            return dict(found["services"][0])
+
+        async def put(**body: object) -> dict[str, Any]:
+            id = (await row("host-h1"))["id"]
+            return dict((await c.ok("PUT", f"/os-services/{id}", body, "admin", version))["service"])
+
+        assert (await put(status="disabled", disabled_reason="new fan"))["status"] == "disabled"
+        said = await row("host-h1")
+        assert (said["status"], said["disabled_reason"], said["state"]) == ("disabled", "new fan", "up")
+        found = (await c.ok("GET", "/os-hypervisors/detail", token="admin", version=version))["hypervisors"]
+        (host,) = [one for one in found if one["hypervisor_hostname"] == "host-h1"]
+        assert (host["status"], host["service"]["disabled_reason"]) == ("disabled", "new fan")
+        assert (await put(forced_down=True))["forced_down"] is True
+        assert [(await row("host-h1"))[key] for key in ("state", "status", "forced_down")] == ["down", "disabled", True]
+        back = await put(status="enabled", forced_down=False)
+        assert [back[key] for key in ("state", "status", "forced_down")] == ["up", "enabled", False]
+        assert back["disabled_reason"] is None and back == await row("host-h1")
+
+    run(play)
+
+
+def test_before_2_53_a_host_is_named() -> None:
+    binary = "nova-compute"
+
+    async def play(c: Cloud) -> None:
+        async def put(word: str, version: str = "2.11", **more: object) -> object:
+            body = {"host": "host-h1", "binary": binary, **more}
+            return (await c.ok("PUT", f"/os-services/{word}", body, "admin", version))["service"]
+
+        host = {"host": "host-h1", "binary": binary}
+        assert await put("disable", "2.1") == {**host, "status": "disabled"}
+        why = {"disabled_reason": "new fan"}
+        assert await put("disable-log-reason", "2.1", **why) == {**host, "status": "disabled", **why}
+        assert await put("force-down", forced_down=True) == {**host, "forced_down": True}
+        assert await put("enable", "2.1") == {**host, "status": "enabled"}
+        now = c.inventory.rows["h1"]
+        assert (now.disabled, now.forced_down, now.up) == (False, True, False)
+
+    run(play)
+
+
+@pytest.mark.parametrize(
+    ("path", "version", "body", "status"),
+    [
+        ("disable", "2.1", {"host": "none", "binary": "nova-compute"}, 404),
+        ("disable", "2.1", {"host": "host-h1", "binary": "nova-junk"}, 404),
+        ("disable-log-reason", "2.1", {"host": "host-h1", "binary": "nova-compute"}, 400),
+        ("force-down", "2.10", {"host": "host-h1", "binary": "nova-compute"}, 404),
+        ("force-down", "2.11", {"host": "host-h1", "binary": "nova-compute"}, 400),
+        ("junk", "2.1", {"host": "host-h1", "binary": "nova-compute"}, 404),
+        (NONE, "2.53", {"status": "disabled"}, 404),
+        ("junk", "2.53", {"status": "disabled"}, 400),
+        (NONE, "2.53", {"status": "junk"}, 400),
+        ("{host}", "2.53", {}, 400),
+        ("{host}", "2.53", {"status": "enabled", "disabled_reason": "x"}, 400),
+        ("{host}", "2.53", {"forced_down": "junk"}, 400),
+        ("00000000-0000-8000-8000-000000000001", "2.53", {"status": "disabled"}, 400),
+    ],
+)
+def test_what_is_said_of_a_service_is_checked(path: str, version: str, body: dict[str, str], status: int) -> None:
+    async def play(c: Cloud) -> None:
+        (first, *_) = (await c.ok("GET", "/os-hypervisors", token="admin", version="2.53"))["hypervisors"]
+        answer = await c.ask("PUT", f"/os-services/{path.format(host=first['id'])}", body, "admin", version)
+        assert answer.status_code == status, answer.text
+        assert c.inventory.rows == {host.id: host for host in HOSTS}, "nothing was said"
 
     run(play)
 

@@ -17,7 +17,7 @@ from banyan.core.permissions import could
 from banyan.zone.compute.hosts import uuid_of
 from banyan.zone.views import AmountView
 from tests.api.nova.cloud import Cloud, lit
-from tests.api.nova.fakes import HOSTS
+from tests.api.nova.inventory import HOSTS
 
 NEW = str(LAST)
 FIRST_HOST = uuid_of(HOSTS[0])

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from banyan.core.catalogue import Flavor, Image, Network, Project
 from banyan.core.guest import Guest, GuestState
-from banyan.core.host import Host
+from banyan.core.host import Host, HostWord, as_said
 from banyan.core.ids import RackCode
 from banyan.core.lineage import UseRow
 from banyan.core.rack import Rack
 from banyan.core.resources import VCPU, Amount
+from banyan.core.time import Wall
 from tests.contract.store.conftest import Kept
 
 RACK, OTHER = RackCode(1), RackCode((1 << 40) - 1)
@@ -38,6 +39,29 @@ def test_hosts_and_guests_come_back_whole(kept: Kept) -> None:
     assert kept.read(lambda u: u.hosts.page(RACK, None, 10)) == [HOST]
     assert kept.read(lambda u: u.guests.page(RACK, None, 10)) == [GUEST]
     assert kept.read(lambda u: (u.hosts.page(OTHER, None, 10), u.guests.page(OTHER, None, 10))) == ([], [])
+
+
+def test_what_people_said_about_hosts_goes_with_the_rack_and_not_with_the_host(kept: Kept) -> None:
+    words = [HostWord(RACK, f"h{n}", n != 2, "new fan" if n == 1 else "", n == 2, "ann", Wall(n)) for n in range(3)]
+    kept.write(lambda u: (u.racks.put(Rack(RACK, "r", "sim", {})), u.hosts.put(RACK, 1, [HOST])))
+    kept.write(lambda u: [u.host_words.put(word) for word in (*words, replace(words[0], rack=OTHER))])
+    kept.again()
+    assert kept.read(lambda u: u.host_words.page(RACK, "", 2)) == words[:2]
+    assert kept.read(lambda u: u.host_words.page(RACK, "h1", 2)) == words[2:]
+    assert kept.read(lambda u: u.host_words.of(RACK, ["h1", "none", "h2"])) == {"h1": words[1], "h2": words[2]}
+    assert kept.read(lambda u: (u.hosts.get(RACK, "h1"), u.hosts.get(OTHER, "h1"))) == (HOST, None)
+    assert [as_said(HOST, word).disabled_reason for word in words] == ["", "new fan", "broken fan"]
+    kept.write(
+        lambda u: (
+            u.hosts.sweep(RACK, 2),
+            u.host_words.put(replace(words[1], reason="")),
+            u.host_words.delete(RACK, "h2"),
+        )
+    )
+    assert kept.read(lambda u: u.host_words.page(RACK, "", 9)) == [words[0], replace(words[1], reason="")]
+    kept.write(lambda u: u.racks.delete(RACK))
+    assert kept.read(lambda u: u.host_words.page(RACK, "", 9)) == []
+    assert len(kept.read(lambda u: u.host_words.page(OTHER, "", 9))) == 1
 
 
 def test_pages_are_ordered_by_name_then_id_by_bytes(kept: Kept) -> None:

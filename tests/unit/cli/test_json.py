@@ -21,6 +21,7 @@ zone ban north;zone unban north;zone retire north;zone rename north other;zone r
 zone accept north;zone rescan north;code create;code list;code revoke c001;token create --role viewer;token list
 token affirm t001;token revoke t001;rule list;rule add labs;rule remove labs;key list;key add {KEY} lab9
 key remove {KEY};credentials --cloud-name x;usage;use;rack list;host list;server list;server create web --project p0
+host disable host-north;host enable host-north
 server placed;server show s;server delete s;server why s;journal;status;leave;release;authority rotate
 bench create --count 1"""
 ASKING = tuple(line for row in LINES.splitlines() for line in row.split(";"))

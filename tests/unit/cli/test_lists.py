@@ -156,3 +156,17 @@ def test_no_zone_runs_there(zone: Zone) -> None:
     result = zone.say("zone", "list", "--data", "/nowhere/at-all", data=False)
     assert result.status == 5
     assert "banyan serve --data /nowhere/at-all" in result.err
+
+
+def test_a_host_is_taken_out_of_service_and_back(zone: Zone) -> None:
+    result = zone.say("host", "disable", "host-north/lab1", "--reason", "new fan", "--under", "north/lab1", "--down")
+    assert (result.status, "disabled" in result.out, "new fan" in result.out) == (0, True, True)
+    back = json.loads(
+        zone.say("host", "enable", "host-north/lab1", "--rack", "sim", "--id", "id-north/lab1", "--json").out
+    )
+    assert (back["disabled"], back["up"]) == (False, True)
+    assert [said[1:] for said in zone.surface.said] == [
+        ("host.said", "host-north/lab1", {"reason": "new fan"}),
+        ("host.said", "host-north/lab1", {"reason": ""}),
+    ]
+    assert zone.say("host", "disable", "none").status == 4

@@ -38,6 +38,21 @@ def test_down_and_disabled_hosts_are_in_the_totals_but_promise_nothing() -> None
     assert rest == Sums()
 
 
+def test_a_host_goes_out_of_service_and_comes_back_with_what_it_holds() -> None:
+    columns = Columns.build([[host(1, used=1), host(2)]])
+    fold = Fold(columns, [SMALL])
+    columns.set_state("h1", up=True, disabled=True)
+    assert fold.fits() == {"vcpu=1": 4}
+    offered, _ = fold.sums()
+    assert (offered.hosts, offered.hosts_up, offered.hosts_disabled) == (2, 2, 1)
+    assert offered.resources[VCPU] == Amount(8, 8, 1)
+    columns.set_state("h2", up=False, disabled=False)
+    assert fold.fits() == {} and fold.sums()[0].hosts_up == 1
+    columns.set_state("h1", up=True, disabled=False)
+    columns.set_state("none", up=True, disabled=False)
+    assert fold.fits() == {"vcpu=1": 3}
+
+
 def test_a_host_that_is_over_used_takes_nothing_from_others() -> None:
     columns = Columns.build([[host(1, cores=4, used=6), host(2)]])
     assert Fold(columns, [SMALL]).fits() == {"vcpu=1": 4}

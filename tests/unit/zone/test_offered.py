@@ -26,6 +26,7 @@ from banyan.simulate.loop import VirtualLoop
 from banyan.zone.compute.desk import Desk
 from banyan.zone.compute.hosts import Hosts
 from banyan.zone.front import Front
+from banyan.zone.servers.surface import Servers
 from banyan.zone.views import HostView, PageView, UsageView
 from tests.unit.zone.household import Household, Kid, delta
 
@@ -206,6 +207,6 @@ def test_an_availability_zone_is_available_if_a_host_in_it_may_be_used() -> None
             raise AssertionError("not asked here")
 
     admin = Principal(ZoneCode(1), "u", "root", "d", ScopeKind.SYSTEM, frozenset({"admin", "reader"}), Wall(9e9))
-    hosts = Hosts(cast("Desk", SimpleNamespace(mono=lambda: 0.0)), Inventory())
+    hosts = Hosts(cast("Desk", SimpleNamespace(mono=lambda: 0.0)), Inventory(), cast("Servers", None))
     found = VirtualLoop().run_task(hosts.zones(admin), within=10.0)
     assert dict(found.up) == {"in": True, "out": False, "unheard": False}

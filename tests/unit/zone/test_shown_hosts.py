@@ -14,6 +14,7 @@ from banyan.core.time import Wall
 from banyan.simulate.loop import VirtualLoop
 from banyan.zone.compute.desk import Desk
 from banyan.zone.compute.hosts import Hosts, Where
+from banyan.zone.servers.surface import Servers
 from banyan.zone.views import PageView, UsageView
 
 ADMIN = Principal(ZoneCode(1), "u", "root", "d", ScopeKind.SYSTEM, frozenset({"admin", "reader"}), Wall(9e9))
@@ -43,7 +44,7 @@ def test_a_host_that_is_gone_is_not_found_by_each_of_two_who_ask_at_once() -> No
     loop = VirtualLoop()
 
     async def ask() -> list[object]:
-        hosts = Hosts(cast("Desk", None), Emptied())
+        hosts = Hosts(cast("Desk", None), Emptied(), cast("Servers", None))
         hosts._shown["7"] = Where("", "r1", "h1")
         return list(await asyncio.gather(hosts.show(ADMIN, "7"), hosts.show(ADMIN, "7"), return_exceptions=True))
 

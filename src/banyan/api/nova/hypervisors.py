@@ -11,6 +11,7 @@ from banyan.api.nova.fields import Fields
 from banyan.api.openstack.call import Answer, Call, truth
 from banyan.api.openstack.faults import Unsupported
 from banyan.core.errors import BadInput, NotFound
+from banyan.core.host import HostChange
 from banyan.core.server import ServerQuery
 from banyan.zone.compute.hosts import DEFAULT_ZONE, number_of, uuid_of
 from banyan.zone.views import AmountView, HostView
@@ -217,6 +218,10 @@ async def statistics(call: Call) -> Answer:
 _CONTROL = ("nova-conductor", "nova-scheduler")
 
 
+def _control_id(number: int) -> str:
+    return f"00000000-0000-8000-8000-{number:012d}"
+
+
 def service_id(host: HostView, minor: int) -> int | str:
     return uuid_of(host) if minor >= 53 else number_of(host)
 
@@ -230,7 +235,7 @@ async def services(call: Call) -> Answer:
     rows: list[dict[str, object]] = []
     for number, name in enumerate(_CONTROL, 1):
         if host in ("", desk.own.name) and binary in ("", name):
-            uuid = f"00000000-0000-8000-8000-{number:012d}"
+            uuid = _control_id(number)
             rows.append(_service(name, desk.own.name, "internal", uuid if minor >= 53 else number, minor, now, up=True))
     if binary in ("", "nova-compute"):
         made = await call.compute.steering.known(call.principal)
@@ -241,11 +246,17 @@ async def services(call: Call) -> Answer:
             hosts = await call.compute.hosts.all(call.principal)
         for one in hosts:
             zone = made.zone_of(one) or DEFAULT_ZONE
-            id = service_id(one, minor)
-            row = _service("nova-compute", one.name, zone, id, minor, now, up=one.up, disabled=one.disabled)
-            row["disabled_reason"] = one.reason or None if one.disabled else None
-            rows.append(row)
+            rows.append(_compute_service(one, zone, minor, now))
     return {"services": rows}
+
+
+def _compute_service(host: HostView, zone: str, minor: int, now: float) -> dict[str, object]:
+    id = service_id(host, minor)
+    row = _service("nova-compute", host.name, zone, id, minor, now, up=host.up, disabled=host.disabled)
+    row["disabled_reason"] = host.reason or None if host.disabled else None
+    if minor >= 11:
+        row["forced_down"] = host.forced_down
+    return row
 
 
 def _service(
@@ -267,20 +278,38 @@ def _service(
 
 
 async def update_service(call: Call, body: object) -> Answer:
-    """Changes a service by its uuid. Hosts are taken out of service where they are, or with their zone."""
+    """Takes a host out of service and back by the uuid of its service, or says that it is down whatever it seems."""
     given = Fields(body, "body")
-    given.take("status", fields.one_of("enabled", "disabled"), "")
-    given.take("disabled_reason", fields.text(1, 255), "")
-    given.take("forced_down", fields.truth, False)
+    status = given.take("status", fields.one_of("enabled", "disabled"), "")
+    reason = given.take("disabled_reason", fields.text(1, 255), "")
+    forced_down = given.take("forced_down", fields.truth, None)
     given.done()
     id = call.params["service_id"]
     if not fields.is_uuid(id):
         raise BadInput("bad-id", f"Invalid uuid {id[:80]}")
+    if not status and forced_down is None:
+        raise BadInput("no-change", "No updates were requested. Fields 'status' or 'forced_down' should be specified.")
+    if reason and status != "disabled":
+        raise BadInput("bad-change", "Specifying disabled_reason requires that status is 'disabled'.")
+    host = await _of_service(call, id)
+    change = HostChange(status == "disabled" if status else None, reason, forced_down)
+    said = await call.compute.hosts.say(call.principal, host, change)
+    made = await call.compute.steering.known(call.principal)
+    zone = made.zone_of(said) or DEFAULT_ZONE
+    return {"service": _compute_service(said, zone, call.version.minor, call.compute.desk.now())}
+
+
+async def _of_service(call: Call, id: str) -> HostView:
+    for number, name in enumerate(_CONTROL, 1):
+        if id.lower() == _control_id(number):
+            raise BadInput(
+                "not-compute",
+                f"Updating a {name} service is not supported. Only nova-compute services can be updated.",
+            )
     try:
-        await call.compute.hosts.show(call.principal, id.lower())
+        return await call.compute.hosts.show(call.principal, id.lower())
     except NotFound as error:
-        raise NotFound("no-service", f"Service {id} could not be found.") from error
-    raise _not_by_host()
+        raise NotFound("no-service", f"Service {id[:80]} could not be found.") from error
 
 
 async def update_named_service(call: Call, body: object) -> Answer:
@@ -289,15 +318,28 @@ async def update_named_service(call: Call, body: object) -> Answer:
     if word not in ("enable", "disable", "disable-log-reason", "force-down"):
         raise NotFound("no-action", "Unknown action")
     given = Fields(body, "body")
-    host = given.need("host", fields.fqdn)
+    name = given.need("host", fields.fqdn)
     binary = given.need("binary", fields.text(1, 255))
-    given.take("disabled_reason", fields.text(1, 255), "")
-    if call.version.minor >= 11:
-        given.take("forced_down", fields.truth, False)
+    reason, forced_down = "", False
+    if word == "disable-log-reason":
+        reason = given.need("disabled_reason", fields.text(1, 255))
+    elif word != "force-down":
+        given.take("disabled_reason", fields.text(1, 255), "")
+    elif call.version.minor >= 11:
+        forced_down = given.need("forced_down", fields.truth)
+    else:
+        raise NotFound("no-action", "Unknown action")
     given.done()
-    if binary != "nova-compute" or await call.compute.hosts.named(call.principal, host) is None:
-        raise NotFound("no-service", f"Could not find binary {binary[:80]} on host {host[:80]}.")
-    raise _not_by_host()
+    host = await call.compute.hosts.named(call.principal, name) if binary == "nova-compute" else None
+    if host is None:
+        raise NotFound("no-service", f"Could not find binary {binary[:80]} on host {name[:80]}.")
+    shown: dict[str, object] = {"host": name, "binary": binary}
+    if word == "force-down":
+        said = await call.compute.hosts.say(call.principal, host, HostChange(forced_down=forced_down))
+        return {"service": {**shown, "forced_down": said.forced_down}}
+    said = await call.compute.hosts.say(call.principal, host, HostChange(word != "enable", reason))
+    shown["status"] = "disabled" if said.disabled else "enabled"
+    return {"service": {**shown, "disabled_reason": said.reason} if reason else shown}
 
 
 async def delete_service(call: Call) -> Answer:
@@ -305,18 +347,11 @@ async def delete_service(call: Call) -> Answer:
     id = call.params["service_id"]
     if call.version.minor >= 53 and not fields.is_uuid(id):
         raise BadInput("bad-id", f"Invalid uuid {id[:80]}")
-    try:
-        await call.compute.hosts.show(call.principal, id.lower())
-    except NotFound as error:
-        raise NotFound("no-service", f"Service {id[:80]} could not be found.") from error
-    raise _not_by_host()
-
-
-# not-offered: a host is not disabled, forced down or forgotten through os-services (501)
-def _not_by_host() -> Unsupported:
-    return Unsupported(
+    host = await _of_service(call, id)
+    # not-offered: a host is not forgotten through os-services (501)
+    raise Unsupported(
         "not-offered",
-        "a host is taken out of service in its own rack, or with its zone (`banyan zone disable`), not through compute",
+        f"host {host.name[:80]} goes when its rack has it no more; to take it out of service, disable it",
     )
 
 

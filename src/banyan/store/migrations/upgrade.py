@@ -15,7 +15,7 @@ from banyan.store import tables
 from banyan.store.rows import Put
 
 # The newest revision in versions/. A test holds the two together.
-HEAD = "0011"
+HEAD = "0012"
 
 _PUT_ABOUT = Put(tables.about)
 

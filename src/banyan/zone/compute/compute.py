@@ -68,7 +68,7 @@ def make_compute(
     ceilings = Ceilings(desk, usage.held)
     flavors, key_pairs = Flavors(desk), KeyPairs(desk)
     groups, quotas = ServerGroups(desk, servers), Quotas(desk, ceilings, usage.shown)
-    hosts = Hosts(desk, inventory)
+    hosts = Hosts(desk, inventory, servers)
     steering = Steering(desk, hosts)
     ordering = Ordering(servers, flavors, key_pairs, groups, quotas, ceilings, steering, images, networks)
     life = Life(desk, servers, ordering, flavors, key_pairs, quotas, ceilings, images, networks)

@@ -15,12 +15,15 @@ from typing import Final, Protocol
 import msgspec
 
 from banyan.core.errors import NotFound
+from banyan.core.host import HostChange
 from banyan.core.identity import Caller
 from banyan.core.permissions import may, require
 from banyan.core.principal import Principal
 from banyan.core.server import Server
 from banyan.core.time import Mono
 from banyan.zone.compute.desk import MAX_LIST, Desk
+from banyan.zone.lists import literal
+from banyan.zone.servers.surface import Servers
 from banyan.zone.views import HostView, PageView, UsageView
 
 MAX_SHOWN: Final = 100_000
@@ -28,8 +31,6 @@ MAX_SHOWN: Final = 100_000
 ZONES_LIFE: Final = 30.0
 DEFAULT_ZONE: Final = "nova"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-# Of fnmatch; a pattern of the compute API has none.
-_SPECIAL = re.compile(r"[*?\[]")
 
 
 class Inventory(Protocol):
@@ -69,23 +70,24 @@ class Zones:
 
 
 class Hosts:
-    def __init__(self, desk: Desk, inventory: Inventory) -> None:
+    def __init__(self, desk: Desk, inventory: Inventory, servers: Servers) -> None:
         self._desk = desk
         self._inventory = inventory
+        self._servers = servers
         self._shown: dict[str, Where] = {}
         self._zones: tuple[Mono, Zones] | None = None
 
     async def page(self, who: Principal, *, name: str = "", after: str = "", limit: int = MAX_LIST) -> HostPage:
         """In the order of (zone, rack, name). `name`: found anywhere in the host's."""
         require(who, "compute:list_hypervisors")
-        return await self._page(who, {"name": f"*{_literal(name)}*"} if name else {}, after, limit)
+        return await self._page(who, {"name": f"*{literal(name)}*"} if name else {}, after, limit)
 
     async def show(self, who: Principal, id: str) -> HostView:
         """By its uuid, or its number as text. Raises NotFound("no-host")."""
         require(who, "compute:get_hypervisor")
         where = self._shown.get(id)
         if where is not None:
-            filters = {"rack": _literal(where.rack), "name": _literal(where.name)}
+            filters = {"rack": literal(where.rack), "name": literal(where.name)}
             async for host in self._all(who, filters):
                 if id in (uuid_of(host), str(number_of(host))):
                     return host
@@ -96,15 +98,22 @@ class Hosts:
                     return host
         raise no_host(id)
 
+    async def say(self, who: Principal, host: HostView, change: HostChange) -> HostView:
+        """What an administrator says about it, in force when this returns. Raises what Servers.say_of_host does."""
+        require(who, "compute:update_service")
+        said = await self._servers.say_of_host(who, host.zone, host.rack, host.id, change)
+        self._zones = None
+        return said
+
     async def named(self, who: Principal, name: str) -> HostView | None:
         """The first host of exactly that name. The caller was authorised for what it asks this for."""
-        async for host in self._all(who, {"name": _literal(name)}):
+        async for host in self._all(who, {"name": literal(name)}):
             return host
         return None
 
     async def of_server(self, who: Principal, server: Server) -> HostView | None:
         """Where a server lies; None if its host was not found, or its zone could not be asked."""
-        async for host in self._all(who, {"name": _literal(server.host_name)} if server.host_name else {}):
+        async for host in self._all(who, {"name": literal(server.host_name)} if server.host_name else {}):
             if host.id == server.host:
                 return host
         return None
@@ -145,7 +154,7 @@ class Hosts:
 
     def of_name(self, who: Principal, name: str) -> AsyncIterator[HostView]:
         """All of exactly that name. The caller was authorised for what it asks this for."""
-        return self._all(who, {"name": _literal(name)})
+        return self._all(who, {"name": literal(name)})
 
     def each(self, who: Principal) -> AsyncIterator[HostView]:
         """All of them. The caller was authorised for what it asks this for."""
@@ -173,11 +182,6 @@ class Hosts:
         while len(self._shown) > 2 * MAX_SHOWN:
             del self._shown[next(iter(self._shown))]
         return HostPage(hosts, view.marker, view.absent)
-
-
-def _literal(text: str) -> str:
-    """A pattern that only `text` matches."""
-    return _SPECIAL.sub(r"[\g<0>]", text)
 
 
 def uuid_of(host: HostView) -> str:

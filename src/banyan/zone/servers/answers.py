@@ -22,6 +22,8 @@ from banyan.core.server_messages import (
     ChangeCall,
     ConsoleReply,
     GroupCall,
+    HostCall,
+    HostReply,
     IdCall,
     LookCall,
     Nothing,
@@ -80,6 +82,11 @@ class Answers:
                 change = read(request.body, ChangeCall)
                 who = self._who(change.person, caller)
                 reply = ServerReply(await servers.change(who, change.id, change.change, within=left))
+            case "host":
+                host = read(request.body, HostCall)
+                who = self._who(host.person, caller)
+                view = await servers.hosts.say(who, host.zone, host.rack, host.host, host.change, within=left)
+                reply = HostReply(msgspec.json.encode(view))
             case "look":
                 look = read(request.body, LookCall)
                 whole = look.whole and len(look.ids) == 1

@@ -14,6 +14,7 @@ from banyan.zone.roster import Roster
 from banyan.zone.servers.answers import Answers
 from banyan.zone.servers.below import Below
 from banyan.zone.servers.grouping import Grouping
+from banyan.zone.servers.hosts import HostWords
 from banyan.zone.servers.leaf import LeafServers, RackServers
 from banyan.zone.servers.orders import Orders
 from banyan.zone.servers.places import Places
@@ -92,5 +93,8 @@ class TreeAssembly:
         self.shares = Shares(own, store, clock, below, leaf)
         grouping = Grouping(store, clock, tree, roster, streams, leaf, below, self.shares)
         placing = Placing(own, clock, ids, known.members, leaf, below, self.shares, grouping)
-        self.servers = TreeServers(own, store, ids, tree, roster, streams, leaf, below, placing, grouping, known.above)
+        hosts = HostWords(own, store, tree, known.members, leaf, below, known.above)
+        self.servers = TreeServers(
+            own, store, ids, tree, roster, streams, leaf, below, placing, grouping, hosts, known.above
+        )
         self.answers = Answers(self.servers, known.above, admit)

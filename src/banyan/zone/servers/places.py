@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from banyan.core.digest import flatten
 from banyan.core.errors import Conflict
+from banyan.core.host import Host, HostWord
 from banyan.core.ids import RackCode, ZoneCode, code_text
 from banyan.core.lineage import UseRow
 from banyan.core.order import Claim, GroupScope, Order, Reason, Refusal, Specification, add_reasons
@@ -30,6 +31,7 @@ from banyan.placement.fold import GuestCounts
 from banyan.zone.members import Members
 from banyan.zone.own import Own
 from banyan.zone.servers.held import Held, Place
+from banyan.zone.servers.said import Said, read_words
 from banyan.zone.streams import Streams
 
 T = TypeVar("T")
@@ -38,11 +40,13 @@ T = TypeVar("T")
 @dataclass(slots=True)
 class Effect:
     """What a unit of work did to rows: `pairs` of before and after (None: not there), with the `claim` that a new place
-    among them was pending under; and `new` servers by their claim, each time all of one specification."""
+    among them was pending under; and `new` servers by their claim, each time all of one specification. `said`: hosts as
+    their own side has them, with what a person says of them from now on."""
 
     pairs: list[tuple[Server | None, Server | None]] = field(default_factory=list)
     claim: str = ""
     new: list[tuple[str, Sequence[Server]]] = field(default_factory=list)
+    said: list[tuple[Host, HostWord | None]] = field(default_factory=list)
 
 
 class Places:
@@ -63,6 +67,7 @@ class Places:
         self.code = rack
         self.driver = driver
         self.held = Held()
+        self.said = Said()
         self.changed: Callable[[], None] = lambda: None
         self.refused = 0
         self._own = own
@@ -91,13 +96,13 @@ class Places:
     async def load(self) -> None:
         """What the store holds of this rack, before anything is placed. Raises Conflict("rack-moved")."""
 
-        def work(unit: Unit) -> tuple[int, Sequence[Holding]]:
+        def work(unit: Unit) -> tuple[int, Sequence[Holding], Said]:
             rack = unit.racks.get(self.code)
             if rack is None:
                 raise _moved(self.code)
-            return rack.epoch, unit.servers.holdings(self.code)
+            return rack.epoch, unit.servers.holdings(self.code), read_words(unit, self.code)
 
-        self._epoch, holdings = await self._store.read(work)
+        self._epoch, holdings, self.said = await self._store.read(work)
         self.held = Held()
         self.held.load(holdings)
 
@@ -107,6 +112,7 @@ class Places:
         `strays`: guests that carry our mark, and that no server is known for: they hold their place.
         """
         self._next = columns
+        self.said.put_on(columns)
         # gap: where capacity is shared a scan counts our guests too: only what it could not see is then to be added
         for host, held in self.held.hosts():
             _use(columns, host, held, 1)
@@ -276,7 +282,10 @@ class Places:
                     _use(self._next, place.host, needs_of, place.count)
                 if place.count < 0 and self._claims is not None:
                     _use(self._claims.columns, place.host, needs_of, place.count)
-        if effect.new or effect.pairs:
+        for seen, word in effect.said:
+            shown = (self._next, None if self._claims is None else self._claims.columns)
+            self.said.say(seen, word, [columns for columns in shown if columns is not None])
+        if effect.new or effect.pairs or effect.said:
             self.changed()
 
     async def reload(self, restore: Callable[[], Awaitable[None]]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from banyan.core.host import HostChange
 from banyan.core.identity import Caller
 from banyan.core.order import Policy, Specification
 from banyan.core.principal import Principal
@@ -24,6 +25,7 @@ from banyan.core.server import (
     ServerPage,
     ServerQuery,
 )
+from banyan.zone.views import HostView
 
 Who = Principal | Caller
 
@@ -83,3 +85,8 @@ class Servers(Protocol):
 
     async def counts(self, who: Who) -> Mapping[str, int]:
         """Use of the project of `who` in the whole tree: servers, vcpu, memory_mib, disk_gib."""
+
+    async def say_of_host(self, who: Who, zone: str, rack: str, host: str, change: HostChange) -> HostView:
+        """A person's word about a host, by its id, of a zone (its whole path) and a rack, by name: durable and in force
+        when this returns. Raises NotFound("no-host"), Refused("forbidden"), BadInput("bad-change"),
+        Unreachable("host-undecided")."""

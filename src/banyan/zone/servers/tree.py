@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from banyan.core.errors import BadInput, NotFound, Refused, Unreachable
+from banyan.core.host import HostChange
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import RackCode, ZoneCode, read_guest_id
 from banyan.core.order import Order, Policy, Refusal, Specification, arguments, check_order
@@ -58,12 +59,14 @@ from banyan.zone.roster import Roster
 from banyan.zone.servers.access import Who, require_may_act
 from banyan.zone.servers.below import Below, may_have_acted, person_of
 from banyan.zone.servers.grouping import Grouping
+from banyan.zone.servers.hosts import HostWords
 from banyan.zone.servers.leaf import LeafServers, bounded
 from banyan.zone.servers.listing import Ask, Source, fitting, merged
 from banyan.zone.servers.placing import Note, Placing
 from banyan.zone.servers.retries import Retries
 from banyan.zone.streams import Streams
 from banyan.zone.tree import Tree
+from banyan.zone.views import HostView
 
 T = TypeVar("T")
 
@@ -85,10 +88,12 @@ class TreeServers:
         below: Below,
         placing: Placing,
         grouping: Grouping,
+        hosts: HostWords,
         above: Callable[[], Sequence[ZoneCode]],
     ) -> None:
         self.placing = placing
         self.grouping = grouping
+        self.hosts = hosts
         self._own = own
         self._ids = ids
         self._tree = tree
@@ -238,6 +243,9 @@ class TreeServers:
             raise BadInput("no-project", "use is counted per project; an operator asks for the use of a zone")
         use = self._streams.uses.total((who.issuer, who.project))
         return {"servers": use.guests, "vcpu": use.vcpu, "memory_mib": use.memory_mib, "disk_gib": use.disk_gib}
+
+    async def say_of_host(self, who: Who, zone: str, rack: str, host: str, change: HostChange) -> HostView:
+        return await self.hosts.say(who, self._tree.resolve(zone), rack, host, change)
 
     # --- many -----------------------------------------------------------------------------------
 

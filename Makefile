@@ -1,7 +1,7 @@
 # The house's commands. Each sets up its own virtual environment (.venv); PYTHON=python3.12 chooses the interpreter.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint test-live test-teeth test-tempest test-clients bench bench-nova docs clean venv venv-test
+.PHONY: help demo test check lint bundle test-bundle test-live test-teeth test-tempest test-clients bench bench-nova docs clean venv venv-test
 
 PY := .venv/bin/python
 # Fast kinds first, so that a broken rule is red before a slow test has begun. `live` has a target of its own.
@@ -49,6 +49,12 @@ test-tempest: venv-test ## OpenStack's own API tests against a cloud of ours (TI
 
 test-clients: venv-test ## OpenStack's clients, each in an environment of its own, against a tree of ours (T=NAME for one)
 	@$(PY) -m dev.clients $(T)
+
+bundle: venv ## dist/banyan-….tar.gz: wheels and a script that installs them with the network unplugged
+	@dev/bundle.sh
+
+test-bundle: venv-test bundle ## installs that bundle in a network that leads nowhere; sites join by the shipped file (BANYAN_SITES=N)
+	@$(PY) -m pytest tests/bundle $(T)
 
 bench: venv-test ## measures, and prints what it found; docs/figures.md has ours (T=NAME for one)
 	@$(PY) -m bench $(T)

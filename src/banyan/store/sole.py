@@ -23,6 +23,10 @@ from banyan.store.location import PostgresqlServer
 
 # The two-part space of advisory locks, which that of the writers (engine.WRITER_LOCK) does not touch.
 _KEY = f"{APPLICATION_ID}, 1"
+# Of 64 bits: whoever meets a number that is taken so often is not unlucky, but refused.
+_DRAWS = 5
+# None of its statements waits for anything but the server.
+_OPTIONS = "-c lock_timeout=10s -c statement_timeout=10s"
 _HOLDER = (
     "EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 "
     f"AND classid = {APPLICATION_ID} AND objid = 1 "
@@ -55,13 +59,13 @@ class SoleProcess:
             keepalives_idle=30,
             keepalives_interval=10,
             keepalives_count=3,
+            options=_OPTIONS,
         )
         try:
             row = session.execute(f"SELECT pg_try_advisory_lock({_KEY})").fetchone()
             if row is None or not row[0]:
                 raise self._held(session)
-            mark = int.from_bytes(self._ids.token(8), "big", signed=True)
-            session.execute(f"SELECT pg_advisory_lock({mark})")
+            mark = self._drawn(session)
         except BaseException:
             session.close()
             raise
@@ -70,6 +74,16 @@ class SoleProcess:
             f"SELECT pg_try_advisory_xact_lock_shared({mark}) "
             f"FROM (SELECT pg_advisory_xact_lock({WRITER_LOCK}) OFFSET 0) AS turn"
         )
+
+    def _drawn(self, session: psycopg.Connection[tuple[object, ...]]) -> int:
+        """A number that this session has a lock of, and no other. One that somebody has is drawn again, never waited
+        for: nobody says when it is free. Raises psycopg.OperationalError."""
+        for _ in range(_DRAWS):
+            mark = int.from_bytes(self._ids.token(8), "big", signed=True)
+            row = session.execute(f"SELECT pg_try_advisory_lock({mark})").fetchone()
+            if row is not None and row[0]:
+                return mark
+        raise psycopg.OperationalError(f"{_DRAWS} numbers that were drawn for an advisory lock were all taken")
 
     def _held(self, session: psycopg.Connection[tuple[object, ...]]) -> Conflict:
         row = session.execute(

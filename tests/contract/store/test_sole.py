@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from banyan.core.errors import BanyanError, Conflict
@@ -82,3 +83,33 @@ def test_whoever_lost_the_lock_writes_nothing_until_it_has_it_again(
     assert "in use by" in refused.value.detail
     run(second.close())
     run(first.write("put", put))
+
+
+def test_a_number_that_another_session_has_is_drawn_again_and_not_waited_for(
+    url: str, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "one").mkdir()
+    drawn: list[int] = []
+
+    class Known(SeededIds):
+        def token(self, size: int) -> bytes:
+            made = super().token(size)
+            if size == 8:
+                drawn.append(int.from_bytes(made, "big", signed=True))
+            return made
+
+    limits = Limits(retries=1, retry_seconds=0.01)
+
+    def opened(ids: SeededIds) -> SqlStore:
+        return open_store(tmp_path / "one", url, ids=ids, clock=StillClock(), limits=limits, sole=True)
+
+    run(opened(Known(3)).close())
+    with psycopg.connect(url, autocommit=True) as other:
+        (mark,) = drawn
+        other.execute("SELECT pg_advisory_lock(%s)", (mark,))
+        store = opened(Known(3))
+        try:
+            run(store.write("put", put))
+        finally:
+            run(store.close())
+    assert drawn[:2] == [mark, mark] and len(drawn) == 3, "another number was drawn"

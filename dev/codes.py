@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
-from banyan.api import faults
-from banyan.core import errors, records
 from banyan.core.errors import BanyanError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,22 +16,43 @@ SOURCE = ROOT / "src" / "banyan"
 _CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def kinds() -> dict[str, type[BanyanError]]:
-    return {
-        name: value
-        for module in (errors, records, faults)
-        for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, BanyanError)
-    }
+    """Every kind of error, by name, wherever in the program it is. Raises ValueError for two of one name."""
+    known: dict[str, type[BanyanError]] = {BanyanError.__name__: BanyanError}
+    modules = {path: _bases(path) for path in sorted(SOURCE.rglob("*.py"))}
+    # A kind of a kind may be in a file that was looked at before.
+    while fresh := [path for path, bases in modules.items() if bases & known.keys()]:
+        for path in fresh:
+            del modules[path]
+            name = ".".join(("banyan", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+            for kind in vars(importlib.import_module(name)).values():
+                here = isinstance(kind, type) and issubclass(kind, BanyanError) and kind.__module__ == name
+                if here and known.setdefault(kind.__name__, kind) is not kind:
+                    raise ValueError(f"two kinds of error are called {kind.__name__}; a code could be of either")
+    return known
 
 
+def _bases(path: Path) -> set[str]:
+    """What the classes of a file are derived from, by the last part of its name."""
+    classes = (node for node in _tree(path).body if isinstance(node, ast.ClassDef))
+    bases = (base for one in classes for base in one.bases)
+    return {base.id if isinstance(base, ast.Name) else getattr(base, "attr", "") for base in bases}
+
+
+@cache
 def raised() -> dict[str, dict[str, set[str]]]:
     """code → kind → the rooms' files that make such an error with a literal code."""
     found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     known = kinds()
     for path in sorted(SOURCE.rglob("*.py")):
         where = path.relative_to(SOURCE).as_posix()
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = _tree(path)
         # A kind that names its code itself, in super().__init__("code", …).
         own = {
             call: kind.name

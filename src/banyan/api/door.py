@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from types import coroutine
 
 from banyan.api.context import Limits
 from banyan.api.faults import Busy, BusyWithBodies
@@ -164,17 +166,35 @@ class Seat:
     async def whole(self, size: int, body: Coroutine[object, object, bytes]) -> bytes:
         """`body`, of at most `size` bytes. One that is not there yet gives the place up, and takes one again when it
         is: whoever sends half a body holds bytes, never a place. Raises Busy, and what `body` raises."""
-        coming = asyncio.ensure_future(body)
         try:
-            # What the client sent with its head is there within a turn of the loop.
-            await asyncio.wait({coming}, timeout=0)
-            if coming.done():
-                return coming.result()
-            stream = bool(self._inside)
+            # What the client sent with its head is there: it is read without a task, and without a turn of the loop.
+            waits = body.send(None)
+        except StopIteration as done:
+            content: bytes = done.value
+            return content
+        stream = bool(self._inside)
+        try:
             with self._door.bodies.held(self._source, size):
                 self.leave()
-                content = await coming
+                content = await _rest(body, waits)
                 await self.enter(stream)
-            return content
         finally:
-            coming.cancel()
+            body.close()
+        return content
+
+
+@coroutine
+def _rest(body: Coroutine[object, object, bytes], waits: object) -> Generator[object, object, bytes]:
+    """Carries on, in the same task, a coroutine that was begun by hand and waits for `waits`."""
+    while True:
+        try:
+            told = yield waits
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it is the body's to weigh
+            step = partial(body.throw, error)
+        else:
+            step = partial(body.send, told)
+        try:
+            waits = step()
+        except StopIteration as done:
+            content: bytes = done.value
+            return content

@@ -23,6 +23,8 @@ RawQuery = Mapping[str, tuple[str, ...]]
 MAX_FIELDS = 64
 # Where a scope holds a request's id that was settled before: never set from what a caller sent.
 GIVEN_ID = "banyan.request"
+# And what writes a whole answer at once (protocol.py), where its listener has that.
+WHOLE = "banyan.whole"
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,7 +41,10 @@ class Disconnected(Exception):
 
 def unread(scope: Scope) -> bool:
     """Whether a body may be on its way."""
-    return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+    for name, _ in scope["headers"]:  # noqa: SIM110 - of each request; a generator costs more
+        if name == b"content-length" or name == b"transfer-encoding":
+            return True
+    return False
 
 
 async def nothing() -> Message:
@@ -56,7 +61,9 @@ def check_head(scope: Scope, limits: Limits) -> Mapping[str, str]:
     if address > limits.address:
         raise LongAddress("long-address", f"path and query may have {limits.address} bytes, got {address}")
     lines: list[tuple[bytes, bytes]] = scope["headers"]
-    size = sum(len(name) + len(value) + 4 for name, value in lines)
+    size = 4 * len(lines)
+    for name, value in lines:
+        size += len(name) + len(value)
     if size > limits.headers or len(lines) > limits.header_lines:
         raise LongHeaders(
             "long-headers",
@@ -65,10 +72,11 @@ def check_head(scope: Scope, limits: Limits) -> Mapping[str, str]:
         )
     headers: dict[str, str] = {}
     for raw_name, raw_value in lines:
-        name = raw_name.decode("latin-1")
-        if name in headers and name in ("authorization", "content-length", "x-auth-token"):
-            raise BadInput("repeated-header", f"a request may have one {name} header, got several")
-        headers.setdefault(name, raw_value.decode("latin-1"))
+        header = raw_name.decode("latin-1")
+        if header not in headers:
+            headers[header] = raw_value.decode("latin-1")
+        elif header in ("authorization", "content-length", "x-auth-token"):
+            raise BadInput("repeated-header", f"a request may have one {header} header, got several")
     return headers
 
 
@@ -81,6 +89,8 @@ def check_path(path: str) -> str:
 
 def raw_query(query: bytes, *, strict: bool = True) -> RawQuery:
     """The parameters of a query string, each with its values in order. Not `strict`: one may come without a value."""
+    if not query:
+        return {}
     try:
         pairs = parse_qsl(
             query.decode("ascii"),

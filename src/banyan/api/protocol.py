@@ -11,17 +11,23 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import re
 import socket
 import struct
 from collections import Counter
-from typing import ClassVar
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from banyan.api.context import Limits
+from banyan.api.intake import WHOLE
 from banyan.core.origin import origin
 
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+# What no header line may hold: it would begin another (uvicorn asks the same).
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -82,6 +88,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._head_timer.cancel()
             self._head_timer = None
         super().on_headers_complete()
+        if self.cycle is not None:
+            # Its task does not run before this is over.
+            cast(dict[str, object], self.cycle.scope)[WHOLE] = partial(write_whole, self.cycle)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -116,6 +125,29 @@ class BoundedProtocol(HttpToolsProtocol):
             if timer is not None:
                 timer.cancel()
         self._head_timer = self._stall_timer = None
+
+
+def write_whole(cycle: RequestResponseCycle, status: int, head: Sequence[tuple[bytes, bytes]], body: bytes) -> bool:
+    """Writes a whole answer as one piece: one record of TLS for head and body, and one look at each line. False if
+    that is not for this answer, or not now; then nothing was written, and it goes the way of ASGI's messages."""
+    if cycle.response_started or cycle.disconnected or not cycle.keep_alive or cycle.flow.write_paused:
+        return False
+    parts: list[bytes] = []
+    length = -1
+    for name, value in (*cycle.default_headers, *head):
+        if name == b"content-length":
+            length = int(value)
+        elif name in (b"connection", b"transfer-encoding"):
+            return False
+        parts += (name, b": ", value, b"\r\n")
+    if length != len(body) or _CONTROL.search(b"".join(parts[0::4])) or _CONTROL.search(b"".join(parts[2::4])):
+        return False
+    cycle.response_started = cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    cycle.transport.write(b"".join((STATUS_LINE[status], *parts, b"\r\n", body)))
+    cycle.message_event.set()
+    cycle.on_response()
+    return True
 
 
 class LocalProtocol(BoundedProtocol):

@@ -22,7 +22,7 @@ _COUNT = fields.whole(1, 1_000_000)
 _NOT_HOST = re.compile(r"[^a-z0-9-]+")
 
 
-def read(body: object, version: Version, may_place: bool) -> tuple[Wish, str | None, bool]:
+def read(body: object, version: Version, may_place: bool, retry_key: str = "") -> tuple[Wish, str | None, bool]:
     """(the wish, the password that the body gave, whether only the reservation is asked for).
 
     Raises BadInput for anything that a server of ours can not be made of, Refused for what only administrators may say.
@@ -69,6 +69,7 @@ def read(body: object, version: Version, may_place: bool) -> tuple[Wish, str | N
         disk_config=server.take("OS-DCF:diskConfig", fields.disk_config, "MANUAL"),
         least=least,
         most=most,
+        retry_key=retry_key,
         **(hints or {}),  # type: ignore[arg-type]  # texts and tuples of texts, by their names
     )
     password = server.take("adminPass", fields.text(0, 255), None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import replace
 from urllib.parse import urlencode
 
 from banyan.api.nova import fields, server_create, server_query
@@ -25,8 +24,9 @@ _PASSWORD = 9
 async def create(call: Call, body: object) -> Answer:
     """Orders servers; the answer is given when they are claimed and durable."""
     who = call.principal
-    wish, password, reserved = server_create.read(body, call.version, may(who, "compute:server_place"))
-    wish = replace(wish, retry_key=call.headers.get(RETRY_HEADER, ""))
+    retry_key = call.headers.get(RETRY_HEADER, "")
+    may_place = may(who, "compute:server_place")
+    wish, password, reserved = server_create.read(body, call.version, may_place, retry_key)
     ordered = await call.compute.ordering.create(who, wish)
     if reserved:
         return {"reservation_id": reservation(ordered.created.order)}

@@ -17,6 +17,7 @@ from typing import ClassVar, NamedTuple
 from banyan.core.errors import BadInput
 
 HEADER = "OpenStack-API-Version"
+_HEADER = HEADER.lower()
 _VERSION = re.compile(r"([1-9]\d{0,2})\.(0|[1-9]\d{0,2})\Z")
 
 
@@ -57,25 +58,14 @@ class Microversions:
 
     def negotiate(self, headers: Mapping[str, str]) -> Version:
         """The version of one request; header names are lower case. Raises BadInput or OutOfRange."""
-        asked = self._asked(headers)
-        if not asked:
-            return self.first
-        if asked == "latest":
-            return self.last
-        version = parse(asked)
-        if not self.first <= version <= self.last:
-            raise OutOfRange(
-                "version-not-served",
-                f"Version {version} is not supported by the API. Minimum is {self.first} and maximum is {self.last}.",
-            )
-        return version
+        return _negotiated(self, headers.get(_HEADER, ""), headers.get(self.legacy.lower(), "") if self.legacy else "")
 
-    def _asked(self, headers: Mapping[str, str]) -> str:
-        for entry in headers.get(HEADER.lower(), "").split(","):
+    def asked(self, header: str, legacy: str) -> str:
+        for entry in header.split(","):
             word, _, version = entry.strip().partition(" ")
             if word.lower() == self.word:
                 return version.strip().lower()
-        return headers.get(self.legacy.lower(), "").strip().lower() if self.legacy else ""
+        return legacy.strip().lower()
 
     def answered(self, version: Version) -> tuple[tuple[bytes, bytes], ...]:
         """The header lines that say which version it was."""
@@ -87,6 +77,24 @@ class Microversions:
         if self.legacy:
             lines.append((self.legacy.lower().encode(), str(version).encode()))
         return (*lines, (b"vary", ", ".join(names).encode()))
+
+
+# One client asks for one version, again and again. What is refused is not kept.
+@lru_cache(maxsize=1024)
+def _negotiated(versions: Microversions, header: str, legacy: str) -> Version:
+    asked = versions.asked(header, legacy)
+    if not asked:
+        return versions.first
+    if asked == "latest":
+        return versions.last
+    version = parse(asked)
+    if not versions.first <= version <= versions.last:
+        raise OutOfRange(
+            "version-not-served",
+            f"Version {version} is not supported by the API. Minimum is {versions.first} and maximum is "
+            f"{versions.last}.",
+        )
+    return version
 
 
 @lru_cache(maxsize=1024)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -63,7 +64,7 @@ class Operation:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
+        return _parameters(self.path)
 
     @property
     def name(self) -> str:
@@ -123,6 +124,11 @@ def op_with(
     return Operation(method, path, action, run, status, since, until, key, kinds, most, False, deadline, summary)
 
 
+@lru_cache(4_096)
+def _parameters(path: str) -> tuple[str, ...]:
+    return tuple(part[1:-1] for part in path.split("/") if part.startswith("{"))
+
+
 class _Node:
     """One place in the tree of paths."""
 
@@ -140,6 +146,8 @@ class Table:
     def __init__(self, rows: Iterable[Operation]) -> None:
         self.rows = tuple(rows)
         self._root = _Node()
+        # Paths without parameters, which win over others: found by the whole of it.
+        self._plain: dict[tuple[str, str], list[Operation]] = {}
         for row in self.rows:
             node = self._root
             for part in row.path.split("/"):
@@ -152,6 +160,8 @@ class Table:
             if any(_overlap(row, other) for other in held):
                 raise ValueError(f"two rows for {row.name}")
             held.append(row)
+            if not row.parameters:
+                self._plain[row.method, row.path] = held
 
     def find(self, method: str, path: str) -> tuple[Sequence[Operation], tuple[str, ...]]:
         """The rows of a path for a method, of all versions and keys, and the values of the path's parameters.
@@ -159,6 +169,9 @@ class Table:
         `path` is raw: what is percent-encoded in a segment stays in it. HEAD is GET unless it has a row of its own.
         Raises NoRoute, NotAllowed, BadInput("bad-address").
         """
+        plain = self._plain.get((method, path))
+        if plain is not None:
+            return plain, ()
         segments = path.split("/")
         there: set[str] = set()
         for node, values in _walk(self._root, segments, 0):

@@ -292,7 +292,7 @@ def check_order(order: Order) -> Order:
     wrong = ""
     if not 1 <= order.least <= order.most <= MAX_GUESTS:
         wrong = f"from 1 to {MAX_GUESTS} guests, the least no more than the most, got {order.least} to {order.most}"
-    elif not s.shape.needs or any(n < 0 for n in s.needs.values()):
+    elif not s.shape.needs or min(s.needs.values()) < 0:
         wrong = f"some of at least one resource class and less than nothing of none, got {s.needs}"
     elif s.hints.per_host < 1:
         wrong = f"at least one guest of a group to a host, got {s.hints.per_host}"
@@ -300,7 +300,7 @@ def check_order(order: Order) -> Order:
         wrong = "a group together with its policy, or neither"
     elif s.hints.policy is not None and not s.hints.group and s.hints.scope is not GroupScope.ZONE:
         wrong = "a policy of a group, or one about zones that binds the guests of this order alone"
-    elif both := sorted(set(s.required) & set(s.forbidden)):
+    elif s.required and s.forbidden and (both := sorted(set(s.required) & set(s.forbidden))):
         wrong = f"no trait both required and forbidden, got {both[0]!r}"
     elif len(s.hints.same_host) + len(s.hints.different_host) > MAX_HOSTS_NAMED:
         wrong = f"at most {MAX_HOSTS_NAMED} guests in same_host and different_host"
@@ -374,5 +374,7 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True):
 
 def add_reasons(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
     """Counts of both, most frequent first, then by name."""
+    if not (a or b):
+        return {}
     total = {key: a.get(key, 0) + b.get(key, 0) for key in {*a, *b}}
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))

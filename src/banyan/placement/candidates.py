@@ -356,6 +356,15 @@ class Candidates:
                 (room.estimated.discard if exact else room.estimated.add)(row)
         return room.values
 
+    def room_of_one(self, want: Want, *, debits: bool) -> int:
+        """Of row 0, where that is all there is: what `able` and `room` say of it (`said` without `debits`), and no
+        arrays. A leaf with one rack comes here for each of its orders."""
+        member = self._members[0]
+        if member is None or want.against(member):
+            return 0
+        fits, _ = room_of(self._counters(member.key), want.shape)
+        return max(0, fits - self.debits.against(member.key, want.shape)) if debits else fits
+
     def said(self, shape: Shape) -> Ints:
         """As `room`, by the members' own word alone: some of what they owe may be in it already."""
         values = self.room(shape).copy()

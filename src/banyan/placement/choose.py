@@ -153,11 +153,10 @@ class Sharing:
         n = self.left
         if n < 1 or self._tries >= MAX_TRIES + self._order.most:
             return ()
-        shares = self._shares(self._room(), n)
         result = []
         shape = self._want.shape
-        for row in np.flatnonzero(shares).tolist():
-            key, count = self._candidates.member(row).key, int(shares[row])
+        for row, count in self._counts(n):
+            key = self._candidates.member(row).key
             order = self._id(key)
             number = self._candidates.sent(key, order, shape, count)
             self.waiting[key] = Share(key, order, count, self._named, number)
@@ -166,6 +165,26 @@ class Sharing:
             result.append(self.waiting[key])
         self._tries += len(result)
         return tuple(result)
+
+    def _counts(self, n: int) -> list[tuple[int, int]]:
+        """Who gets how many, by row."""
+        if self._candidates.rows == 1 and self._order.specification.hints.policy is None:
+            count = self._of_one(n)
+            return [(0, count)] if count else []
+        shares = self._shares(self._room(), n)
+        rows = np.flatnonzero(shares)
+        return list(zip(rows.tolist(), shares[rows].tolist(), strict=True))
+
+    def _of_one(self, n: int) -> int:
+        """What the only member gets: as `_shares`, of an order that no rule of a group binds."""
+        if self._rows((*self._out, *self.waiting)) or (self._only is not None and not self._rows(self._only)):
+            return 0
+        if self.whole and (self.count or self.waiting):
+            return 0
+        room = min(self._candidates.room_of_one(self._want, debits=self._debits), MAX_ROOM)
+        if self.whole and room < n:
+            return room if room >= self._order.least else 0
+        return min(room, n)
 
     def split(self) -> None:
         """From now on several may take a part each. Who refused to take all of it is asked again, unless it has room
@@ -371,20 +390,22 @@ def for_member(order: Order, name: str, labels: Mapping[str, str], share: Share,
     `labels`: the member's own, which hold for all that is below it. `least`: how many are of use; of a group
     kept together as many as the order needs.
     """
-    hints = order.specification.hints
-    first, _, rest = hints.path.strip("/").partition("/")
-    hints = replace(
-        hints,
-        path=rest if first == name else hints.path,
-        labels={key: value for key, value in hints.labels.items() if labels.get(key) != value},
-        hosts=hints.hosts if share.member[0] == "rack" else _below(hints.hosts, name),
-    )
-    if hints.scope is GroupScope.ZONE and not hints.group:
-        # It is kept here, for this order; below it is any order.
-        hints = replace(hints, policy=None)
+    specification = order.specification
+    hints = specification.hints
+    if hints.path or hints.labels or hints.hosts or hints.scope is GroupScope.ZONE:
+        first, _, rest = hints.path.strip("/").partition("/")
+        hints = replace(
+            hints,
+            path=rest if first == name else hints.path,
+            labels={key: value for key, value in hints.labels.items() if labels.get(key) != value},
+            hosts=hints.hosts if share.member[0] == "rack" else _below(hints.hosts, name),
+        )
+        if hints.scope is GroupScope.ZONE and not hints.group:
+            # It is kept here, for this order; below it is any order.
+            hints = replace(hints, policy=None)
+        specification = replace(specification, hints=hints)
     if hints.policy is GroupPolicy.AFFINITY:
         least = max(least, order.least)
-    specification = replace(order.specification, hints=hints)
     return replace(
         order,
         id=share.order,

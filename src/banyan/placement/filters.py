@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,15 @@ class Ask:
     forbidden: tuple[str, ...] = ()
     availability_zone: str = ""
     aggregates: tuple[tuple[str, ...], ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        wanted = self.shape, self.policy, self.forbidden, self.availability_zone, self.aggregates
+        object.__setattr__(self, "_hash", hash(wanted))
+
+    def __hash__(self) -> int:
+        # The key of the indexes: each order looks it up several times.
+        return self._hash
 
     def admits(self, traits: frozenset[str], place: Place) -> bool:
         return not self.left_out(traits, place)
@@ -52,13 +62,13 @@ class Ask:
 def ask(order: Order) -> Ask:
     """What the order asks of a host."""
     s = order.specification
-    return Ask(
-        s.shape,
-        order.policy,
-        tuple(sorted(set(s.forbidden))),
-        s.native_zone,
-        tuple(sorted({tuple(sorted(set(some))) for some in s.aggregates})),
-    )
+    forbidden = tuple(sorted(set(s.forbidden))) if s.forbidden else ()
+    aggregates = tuple(sorted({tuple(sorted(set(some))) for some in s.aggregates})) if s.aggregates else ()
+    return _ask(s.shape, order.policy, forbidden, s.native_zone, aggregates)
+
+
+# Orders of one kind get one ask, which their index is then found by without comparing it.
+_ask = lru_cache(4_096)(Ask)
 
 
 @dataclass(frozen=True, slots=True)

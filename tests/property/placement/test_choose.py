@@ -78,6 +78,49 @@ def test_packing_takes_the_smallest_that_suffices_and_as_few_as_possible(room: n
         assert np.count_nonzero(shares) == needed
 
 
+@given(
+    st.integers(0, 12),
+    st.sampled_from([*Policy]),
+    st.tuples(st.integers(1, 6), st.integers(0, 6)),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["", "", Reason.DISABLED]),
+    st.lists(st.integers(1, 4), max_size=3),
+    st.sampled_from(["fresh", "placed some", "refused", "waits"]),
+    st.sampled_from([None, frozenset({("rack", 1)}), frozenset({("rack", 2)})]),
+)
+def test_the_only_member_gets_what_it_would_among_several(
+    room: int,
+    policy: Policy,
+    guests: tuple[int, int],
+    whole: bool,
+    believed: bool,
+    closed: str,
+    owed: list[int],
+    before: str,
+    only: frozenset[Key] | None,
+) -> None:
+    """It is told without arrays, by the same rules."""
+    counters = {f"lf:{CORE.key}": room, "lh": 1, f"lk:{CORE.id}": 1}
+    table = Candidates(lambda key: counters)
+    table.put(Member(("rack", 1), "r", closed))
+    for number, count in enumerate(owed):
+        table.sent(("rack", 1), f"other-{number}", CORE, count)
+    least, more = guests
+    order = Order("o", ZoneCode(1), "p", "u", Specification("web", {VCPU: 1}), least, least + more, policy)
+    sharing = Sharing(table, order, Given(3), only=only, whole=whole)
+    if before != "fresh":
+        for share in sharing.next():
+            if before == "placed some":
+                sharing.placed(share.member, max(1, share.count - 1))
+            elif before == "refused":
+                sharing.refused(share.member, Refusal(1, {Reason.FULL: 1}, 0))
+    if not believed:
+        sharing.disregard_debits()
+    for n in range(1, least + more + 1):
+        assert sharing._of_one(n) == int(sharing._shares(sharing._room(), n).sum())
+
+
 # --- the table of members -----------------------------------------------------------------------
 
 KEYS: tuple[Key, ...] = tuple(("child" if n % 3 else "rack", n) for n in range(6))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -79,16 +79,19 @@ class Grouping:
         # gap: turns are of this process: with several on one database a group's orders would pass side by side
         self._turns: dict[tuple[int, str], _Turn] = {}
 
-    @asynccontextmanager
-    async def turn(self, order: Order, until: Mono, *, own: bool) -> AsyncIterator[None]:
+    def turn(self, order: Order, until: Mono, *, own: bool) -> AbstractAsyncContextManager[None]:
         """While no other order of the same group is under way, if it has a hard rule. `own`: the group is of this zone.
 
         Raises Unreachable("group-busy") when its turn does not come in time.
         """
         hints = order.specification.hints
         if not own or not hints.group or hints.policy not in HARD:
-            yield
-            return
+            return nullcontext()
+        return self._turn(order, until)
+
+    @asynccontextmanager
+    async def _turn(self, order: Order, until: Mono) -> AsyncIterator[None]:
+        hints = order.specification.hints
         key = order.issuer, hints.group
         turn = self._turns.setdefault(key, _Turn())
         if turn.waiting >= MAX_WAITING:

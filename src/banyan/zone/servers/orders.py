@@ -166,15 +166,15 @@ class Orders:
         ids = order.ids or tuple(self._guest_ids.draw(round(now * 1000), claim.count))
         drawn = Wall(self._guest_ids.ceiling / 1000)
         places = placed(claim, ids)
-        chosen = [(self.places.spot(p.host).name, len(p.ids), str(p.ground)) for p in places]
+        spots = [self.places.spot(place.host, spec) for place in places]
+        chosen = [(spot.name, len(p.ids), p.ground._value_) for p, spot in zip(places, spots, strict=True)]
         left_out = self.places.left_out(order)
         why = level(self._path(), now, order.id, caller.request, self.places.hosts, left_out, chosen)
         state = OrderState.CLAIMED if order.two_phase else OrderState.CONFIRMED
         digest = arguments_digest(order)
         stored = StoredOrder(order.id, state, now, caller.request, self.places.code, digest, places, why, above)
         servers: list[Server] = []
-        for place in places:
-            spot = self.places.spot(place.host, spec)
+        for place, spot in zip(places, spots, strict=True):
             for id in place.ids:
                 number = order.first + len(servers)
                 servers.append(

@@ -78,6 +78,9 @@ class _Course:
     made: list[Made] = field(default_factory=list)
     levels: list[Level] = field(default_factory=list)
     again: bool = False
+    # What was said of its turns; and how many guests they were for.
+    here: list[Level] = field(default_factory=list)
+    asked: int = 0
 
 
 class Placing:
@@ -130,7 +133,7 @@ class Placing:
         self._shares.check(order.id)
         known = self._under_way.get(order.id)
         if known is None:
-            known = asyncio.ensure_future(self._place(order, who, within, above, admit, note))
+            known = asyncio.get_running_loop().create_task(self._place(order, who, within, above, admit, note))
             self._under_way[order.id] = known
             known.add_done_callback(lambda task: self._ended(order.id, task))
         # Whoever asked may be gone before it is known what became of the order; that is found out all the same.
@@ -266,6 +269,8 @@ class Placing:
         while shares := course.sharing.next():
             self._shares.check(order.id)
             here = self._level(course, shares)
+            course.here.append(here)
+            course.asked += sum(share.count for share in shares)
             children = [key_of(share) for share in shares if share.member[0] == "child"]
             if course.state is not None and children:
                 await self._shares.asked([self._row(course, key) for key in children])
@@ -363,14 +368,18 @@ class Placing:
         left_out = dict(sharing.left_out())
         # Those that are asked now are not left out.
         left_out.pop(Reason.UNDECIDED, None)
-        request = caller_of(course.who).request
+        request = course.who.request
         return level(self._path(), self._own.wall(), order.id, request, looked, left_out, chosen, "members")
 
     def _reply(self, course: _Course) -> PlaceReply:
         order, sharing = course.order, course.sharing
-        request, looked = caller_of(course.who).request, len(self._members.candidates)
-        left_out, chosen = sharing.left_out(), sharing.chosen
-        here = level(self._path(), self._own.wall(), order.id, request, looked, left_out, chosen, "members")
+        if len(course.here) == 1 and len(course.made) == course.asked and order.specification.hints.policy is None:
+            # All was placed as it was chosen: that was said already.
+            here = course.here[0]
+        else:
+            request, looked = course.who.request, len(self._members.candidates)
+            left_out, chosen = sharing.left_out(), sharing.chosen
+            here = level(self._path(), self._own.wall(), order.id, request, looked, left_out, chosen, "members")
         levels = (here, *course.levels)[:MAX_LEVELS]
         self._remember(order, levels)
         if sharing.enough:

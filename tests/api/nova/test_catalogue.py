@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from banyan.core.errors import Unreachable
 from banyan.core.quota import DEFAULTS, Quota
@@ -98,6 +100,22 @@ def test_an_order_like_the_last_one_reads_nothing() -> None:
         c.store.read = None  # whatever reads fails
         for token in ("admin", "member"):
             await c.server(token)
+
+    run(play)
+
+
+def test_an_order_asks_for_what_its_flavor_and_its_image_say_now() -> None:
+    async def play(c: Cloud) -> None:
+        await c.server()
+        assert c.servers.orders[-1][0].required == ()
+        await c.ok("POST", "/flavors/1/os-extra_specs", {"extra_specs": {"trait:HW_A": "required"}}, "admin")
+        await c.server()
+        assert c.servers.orders[-1][0].required == ("HW_A",)
+        image = c.images.known[IMAGE]
+        with_trait = structs.replace(image.source, properties={"trait:HW_B": "required"})
+        c.images.known[IMAGE] = replace(image, source=with_trait)
+        await c.server()
+        assert c.servers.orders[-1][0].required == ("HW_A", "HW_B")
 
     run(play)
 

@@ -17,7 +17,16 @@ from msgspec import structs
 from banyan.core.compute import Flavor, ServerGroup
 from banyan.core.errors import BadInput, BanyanError, Broken, NotFound, Refused, Unreachable
 from banyan.core.needs import Needs, of_flavor
-from banyan.core.order import GroupPolicy, GroupScope, Hints, KeySnapshot, NetworkWish, Policy, Specification
+from banyan.core.order import (
+    FlavorSnapshot,
+    GroupPolicy,
+    GroupScope,
+    Hints,
+    KeySnapshot,
+    NetworkWish,
+    Policy,
+    Specification,
+)
 from banyan.core.permissions import Target, require
 from banyan.core.principal import Principal
 from banyan.core.quota import UNLIMITED, Limits, Quota, Use
@@ -38,6 +47,8 @@ T = TypeVar("T")
 GIB = 1 << 30
 # Servers of one order whose interfaces are told to their leaves at the same time; and that an error names.
 _TOGETHER = 16
+# Pairs of a flavor and an image of late orders.
+_MAX_FITS = 4_096
 _NAMED = 100
 
 
@@ -108,12 +119,14 @@ class Ordering:
         self._steering = steering
         self._images = images
         self._networks = networks
+        self._fits: dict[tuple[str, str], tuple[Flavor, BootImage | None, Needs, FlavorSnapshot]] = {}
 
     async def create(self, who: Principal, wish: Wish) -> Ordered:
         """Servers that are claimed and durable; they are built after this. Raises BadInput for what is wrong with the
         wish, Refused("quota-exceeded"), NoValidHost, and what Servers.create raises."""
         require(who, "compute:server_create", Target(project=who.project))
-        asked = _asked(wish)
+        # Only what may be asked again is compared.
+        asked = _asked(wish) if wish.retry_key else {}
         known = await self._known(who, wish, asked)
         if known is not None:
             return known
@@ -121,7 +134,7 @@ class Ordering:
         check_metadata(wish.metadata, limits)
         flavor = await named(self._flavors.remembered(who, wish.flavor))
         image = await self.boot_image(who, wish.image)
-        needs = fitting(flavor, image)
+        needs, snapshot = self._fitted(flavor, image)
         key = await self._key_pairs.snapshot(who, wish.key_name) if wish.key_name else None
         group, hints = await self._hints(who, wish)
         zone = await self._zone(who, wish.availability_zone)
@@ -140,7 +153,7 @@ class Ordering:
                 count=wish.most,
             )
         hints = where(hints, plan, wish.most)
-        specification = specify(wish, flavor, needs, image, key, hints, zone, plan)
+        specification = specify(wish, snapshot, needs, image, key, hints, zone, plan)
         one = use_of(flavor)
         try:
             reservation, most = await self._ceilings.reserve_some(who, one, wish.least, wish.most)
@@ -161,6 +174,17 @@ class Ordering:
         elif created.again:
             await firm(self._completed(who, created))
         return Ordered(created, plan.groups)
+
+    def _fitted(self, flavor: Flavor, image: BootImage | None) -> tuple[Needs, FlavorSnapshot]:
+        """What follows from a flavor and an image alone: worked out once for as long as both are remembered, and
+        nothing changes it. Raises what `fitting` does."""
+        key = flavor.id, "" if image is None else image.source.id
+        known = self._fits.get(key)
+        if known is None or known[0] is not flavor or known[1] is not image:
+            while len(self._fits) >= _MAX_FITS:
+                del self._fits[next(iter(self._fits))]
+            known = self._fits[key] = flavor, image, fitting(flavor, image), flavor.snapshot()
+        return known[2], known[3]
 
     async def _known(self, who: Principal, wish: Wish, asked: Mapping[str, object]) -> Ordered | None:
         """What this request was answered before."""
@@ -341,7 +365,7 @@ def where(hints: Hints, plan: NetworkPlan, many: int) -> Hints:
 
 def specify(
     wish: Wish,
-    flavor: Flavor,
+    flavor: FlavorSnapshot,
     needs: Needs,
     image: BootImage | None,
     key: KeySnapshot | None,
@@ -354,7 +378,7 @@ def specify(
         needs.amounts,
         required=needs.required,
         forbidden=needs.forbidden,
-        flavor=flavor.snapshot(),
+        flavor=flavor,
         image=None if image is None else image.source,
         key=key,
         user_data=wish.user_data,

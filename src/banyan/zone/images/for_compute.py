@@ -49,6 +49,8 @@ FORGOTTEN: Final = 120.0
 GRACE: Final = 600.0
 # Of one look: kept images of the walk. Remembered: servers whose images are looked at soon, or that were found nowhere.
 WALKED, MAX_SOON, MAX_MISSING = 50, 10_000, 10_000
+# Images of late orders.
+MAX_BOOTED: Final = 1_000
 # Rows read at a time.
 _PAGE: Final = 100
 _SHELVED: Final = "shelved"
@@ -73,6 +75,8 @@ class ForCompute:
         # Server → when it was found nowhere first.
         self._missing: dict[str, Mono] = {}
         self._walked = ""
+        # What follows from an image alone, as long as the catalogue remembers that one.
+        self._booted: dict[str, tuple[Image, BootImage]] = {}
 
     # gap: zones below do not pull images' data from those above yet; an order says where it is, and its SHA-512
     async def find(self, who: Principal, id: str) -> BootImage:
@@ -80,7 +84,10 @@ class ForCompute:
             image = await self._catalogue.remembered(who, id)
         except NotFound as error:
             raise _no_image(id) from error
-        return BootImage(
+        known = self._booted.get(id)
+        if known is not None and known[0] is image:
+            return known[1]
+        boot = BootImage(
             ImageSource(
                 image.id,
                 image.name or "",
@@ -96,6 +103,10 @@ class ForCompute:
             image.min_ram,
             image.size or 0,
         )
+        while len(self._booted) >= MAX_BOOTED:
+            del self._booted[next(iter(self._booted))]
+        self._booted[id] = image, boot
+        return boot
 
     async def show(self, who: Principal, id: str) -> ImageDetail:
         return _detail(await self._get(who, id))

@@ -156,3 +156,19 @@ class GuestIds:
         ids = [f"{head}{tail | (self._sequence + n) % _SEQUENCES:012x}" for n in range(count)]
         self._sequence = (self._sequence + count) % _SEQUENCES
         return ids
+
+
+# --- ids of what is found by its id and written in the order of time ----------------------------
+
+# Random bytes of such an id.
+RISING_CHANCE: Final = 10
+
+
+def rising_id(seconds: float, chance: bytes) -> str:
+    """32 hexadecimal digits: 48 bits of milliseconds since 1970, then `chance`, RISING_CHANCE random bytes (as a UUID
+    of version 7, RFC 9562, without its version).
+
+    Rows with such ids that are written together stand together: of wholly random ones each has a page of its own in
+    every index, which is read, changed and written for it.
+    """
+    return f"{int(seconds * 1000) & (1 << MILLISECOND_BITS) - 1:012x}{chance.hex()}"

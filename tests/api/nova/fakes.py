@@ -100,7 +100,7 @@ class FakeServers:
         if many < least:
             raise NoValidHost(2, {"full": 2}, least, many)
         self.room -= many
-        order = f"{len(self.orders):08x}{0:024x}"
+        order = f"{1:012x}{len(self.orders):020x}"
         made = []
         for n in range(many):
             now = self.tick()

@@ -216,4 +216,5 @@ def addresses(nics: Sequence[Nic], *, extended: bool) -> Mapping[str, list[dict[
 
 
 def reservation(order: str) -> str:
-    return f"r-{order[:8] or '00000000'}"
+    # Its end: an order's id begins with the time.
+    return f"r-{order[-8:] or '00000000'}"

@@ -22,6 +22,7 @@ from banyan.api.door import Door, Seat
 from banyan.api.faults import INTERNAL, NotJson, TooLarge, TooSlow
 from banyan.api.intake import (
     GIVEN_ID,
+    WHOLE,
     Disconnected,
     RawQuery,
     body_size,
@@ -40,6 +41,7 @@ from banyan.api.openstack.service import Service
 from banyan.api.openstack.table import OPEN, Operation, by_key, choose
 from banyan.core.errors import BadInput, BanyanError, Broken, Refused, Unauthenticated, Unreachable
 from banyan.core.identity import Caller
+from banyan.core.ids import RISING_CHANCE, rising_id
 from banyan.core.permissions import could, forbidden
 from banyan.core.ports import Clock, Ids
 from banyan.core.principal import AllowedRequest, Principal
@@ -67,9 +69,10 @@ class Face:
 Refusals = Callable[[Caller | None, str, str, str], Awaitable[None]]
 
 
-def new_id(ids: Ids) -> str:
-    """A request id in the form that OpenStack's clients and their logs know."""
-    raw = ids.token(16).hex()
+def new_id(ids: Ids, clock: Clock) -> str:
+    """A request id in the form that OpenStack's clients and their logs know. It rises with the machine's time, since
+    rows are found by it."""
+    raw = rising_id(clock.wall(), ids.token(RISING_CHANCE))
     return f"req-{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
 
 
@@ -106,18 +109,20 @@ class Cloud:
     async def serve(
         self, service: Service, scope: Scope, receive: Receive, send: Send, door: Door, *, local: bool
     ) -> None:
-        request = str(scope.get(GIVEN_ID) or new_id(self.ids))
+        request = str(scope.get(GIVEN_ID) or new_id(self.ids, self.clock))
         began = self.clock.now()
         work = _Request(self, service, scope, receive, request, local)
         seat = Seat(door, work.address)
         try:
             status, head, body = await work.answer(seat)
-            await send({"type": "http.response.start", "status": status, "headers": head})
-            if scope["method"] == "HEAD":
-                body = b""
-            elif work.stream is not None and not await self._streamed(work, receive, send):
-                return
-            await send({"type": "http.response.body", "body": body})
+            whole = scope.get(WHOLE) if work.stream is None and scope["method"] != "HEAD" else None
+            if whole is None or not whole(status, head, body):
+                await send({"type": "http.response.start", "status": status, "headers": head})
+                if scope["method"] == "HEAD":
+                    body = b""
+                elif work.stream is not None and not await self._streamed(work, receive, send):
+                    return
+                await send({"type": "http.response.body", "body": body})
             self.meter.count(work.name, status, self.clock.now() - began)
         except Disconnected:
             return
@@ -128,7 +133,7 @@ class Cloud:
 
     async def fail(self, service: Service, scope: Scope, send: Send, error: BanyanError) -> None:
         """Answers a request with `error`, as the service words it, without looking at it any further."""
-        work = _Request(self, service, scope, nothing, str(scope.get(GIVEN_ID) or new_id(self.ids)), False)
+        work = _Request(self, service, scope, nothing, str(scope.get(GIVEN_ID) or new_id(self.ids, self.clock)), False)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         status, head, body = work.failed(error, headers)
         await send({"type": "http.response.start", "status": status, "headers": head})

@@ -227,7 +227,7 @@ class Process:
             raise ValueError(f"this application speaks HTTP, not {scope['type']}")
         own = self._own
         service = own.cloud.service(scope["path"]) if own.cloud is not None else None
-        scope[GIVEN_ID] = own.request_id(scope) if service is None else new_id(self._ids)
+        scope[GIVEN_ID] = own.request_id(scope) if service is None else new_id(self._ids, own.clock)
         began = False
 
         async def sending(message: Message) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from msgspec.structs import replace
 
 from banyan.core.errors import BadInput, Conflict, Refused, Unreachable
-from banyan.core.ids import ZoneCode
+from banyan.core.ids import RISING_CHANCE, ZoneCode, rising_id
 from banyan.core.order import order_id
 from banyan.core.ports import Ids, Store
 from banyan.core.records import StoreUnknown, Unit
@@ -58,7 +58,12 @@ class Retries:
         """
         now = self._own.wall()
         fresh = RetryRow(
-            _id(issuer, project, user, key), issuer, project, now, self._ids.token(16).hex(), digests(asked)
+            _id(issuer, project, user, key),
+            issuer,
+            project,
+            now,
+            rising_id(now, self._ids.token(RISING_CHANCE)),
+            digests(asked),
         )
         known = self._under_way.get(fresh.id)
         if known is not None:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from banyan.core.errors import BadInput, NotFound, Refused, Unreachable
 from banyan.core.host import HostChange
 from banyan.core.identity import Caller, Role
-from banyan.core.ids import RackCode, ZoneCode, read_guest_id
+from banyan.core.ids import RISING_CHANCE, RackCode, ZoneCode, read_guest_id, rising_id
 from banyan.core.order import Order, Policy, Refusal, Specification, arguments, check_order
 from banyan.core.ports import Ids, Store
 from banyan.core.principal import Principal
@@ -143,7 +143,7 @@ class TreeServers:
             same = arguments(order(retry_key)) if asked is None else asked
             made = await self._retries.create(issuer, of, user, retry_key, same, keyed)
         else:
-            id = self._ids.token(16).hex()
+            id = rising_id(self._own.wall(), self._ids.token(RISING_CHANCE))
             made = await self.placing.place(order(id), who, self._below.replies)
             if made.refusal is None:
                 return Created(id, made.made, made.again, made.levels)

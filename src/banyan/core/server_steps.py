@@ -159,6 +159,8 @@ def done(server: Server, seen: Sighting | None, now: Wall) -> Server:
     changed = replace(
         server, task=Task.NONE, power=power, fault=None, updated=now, revision=server.revision + 1, progress=0
     )
+    if task is Task.SPAWNING:
+        return replace(changed, launched=now, state=SERVER.after(server.state, ACTIONS[task]))
     if task in _LAUNCHES:
         changed = replace(changed, launched=now)
     if task is Task.DELETING:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 async def firm(work: Coroutine[object, object, T]) -> T:
     """The result of `work`, which runs to its end whatever happens; a cancellation is raised after that."""
-    task = asyncio.ensure_future(work)
+    task = asyncio.get_running_loop().create_task(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

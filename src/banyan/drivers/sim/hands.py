@@ -54,6 +54,10 @@ class Hands:
         self._alive = alive
         self._numbers: dict[str, int] = {}
         self._keeping: asyncio.Task[None] | None = None
+        self._unkept: list[asyncio.Future[None]] = []
+        # By host, as long as the rack's condition is the same.
+        self._rooms: dict[str, Mapping[ResourceClass, int]] = {}
+        self._rooms_of: Condition | None = None
 
     async def perform(self, deed: Deed) -> Sighting | None:
         number = await self._ready(deed.host)
@@ -69,8 +73,9 @@ class Hands:
         await self._clock.sleep_until(ready)
         self._alive()
         if builds and (begun is None or begun.number < deed.number):
-            reason = self._condition().build_fails(number, self._machines.built + 1, _draw(self._options.seed, deed))
-            if reason:
+            condition = self._condition()
+            draw = 0.0 if condition.fails is None else _draw(self._options.seed, deed)
+            if reason := condition.build_fails(number, self._machines.built + 1, draw):
                 self._machines.built += 1
                 self._machines.fail_build(deed)
                 await self._kept()
@@ -85,12 +90,25 @@ class Hands:
             return
         if self._keeping is None:
             self._keeping = asyncio.ensure_future(self._keep())
-        await asyncio.shield(self._keeping)
+        kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._unkept.append(kept)
+        await kept
 
     async def _keep(self) -> None:
-        await self._clock.sleep_until(self._clock.now())
-        self._keeping = None
-        self._machines.flush()
+        unkept = self._unkept
+        error: BaseException | None = None
+        try:
+            await self._clock.sleep_until(self._clock.now())
+            self._keeping, self._unkept = None, []
+            self._machines.flush()
+        except Exception as failure:  # noqa: BLE001 - told to all who wait for it
+            error = failure
+        for kept in unkept:
+            if not kept.done():
+                if error is None:
+                    kept.set_result(None)
+                else:
+                    kept.set_exception(error)
 
     async def sight(self, guests: Sequence[str]) -> Mapping[str, Sighting]:
         await self._ready("")
@@ -129,11 +147,16 @@ class Hands:
         return self._options.build_seconds if scripted is None else scripted
 
     def _room(self, host: str) -> Mapping[ResourceClass, int]:
-        number = self._numbers.get(host)
+        number, now = self._numbers.get(host), self._condition()
         if number is None:
             return {}
-        found, _ = self._fleet.host(number, self._condition())
-        return {cls: amount.total - amount.used for cls, amount in found.amounts.items()}
+        if now is not self._rooms_of:
+            self._rooms, self._rooms_of = {}, now
+        room = self._rooms.get(host)
+        if room is None:
+            found, _ = self._fleet.host(number, now)
+            room = self._rooms[host] = {cls: amount.total - amount.used for cls, amount in found.amounts.items()}
+        return room
 
 
 def _draw(seed: int, deed: Deed) -> float:

@@ -35,7 +35,8 @@ def run_many(connection: Connection, statement: str, rows: Sequence[tuple[object
 
 
 class Plain:
-    """A select of plain columns, whose values need no conversion: numbers and texts. `one` gives its first row."""
+    """A select of plain columns, whose values need no conversion: numbers and texts. `one` gives its first row, `all`
+    every one."""
 
     def __init__(self, statement: Select[*tuple[Any, ...]]) -> None:
         self._statement = statement
@@ -47,11 +48,21 @@ class Plain:
     def one(self, connection: Connection, **bound: object) -> Row | None:
         if connection.dialect.name != "sqlite":
             return connection.execute(self._statement, bound).first()
-        values = [bound[name] if name in bound else self._fixed[name] for name in self._names]
         try:
-            return cast(Row | None, driver(connection).execute(self._sqlite, values).fetchone())
+            return cast(Row | None, driver(connection).execute(self._sqlite, self._values(bound)).fetchone())
         except sqlite3.Error as error:
             raise _raised(connection, self._sqlite, error) from error
+
+    def all(self, connection: Connection, **bound: object) -> Sequence[Row]:
+        if connection.dialect.name != "sqlite":
+            return connection.execute(self._statement, bound).all()
+        try:
+            return driver(connection).execute(self._sqlite, self._values(bound)).fetchall()
+        except sqlite3.Error as error:
+            raise _raised(connection, self._sqlite, error) from error
+
+    def _values(self, bound: Mapping[str, object]) -> list[object]:
+        return [bound[name] if name in bound else self._fixed[name] for name in self._names]
 
 
 def driver(connection: Connection) -> sqlite3.Connection:

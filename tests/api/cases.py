@@ -103,6 +103,8 @@ CASES: dict[str, Case] = {
     "GET /v1/journal": Case(_WHOLE, "/v1/journal"),
     "GET /v1/requests/{request}": _list("requests/req-1"),
     "GET /v1/journal/follow": Case(_WHOLE, "/v1/journal/follow?after=0"),
+    "GET /v1/receivers": Case(_WHOLE, "/v1/receivers"),
+    "POST /v1/receivers/{name}/test": Case(_WHOLE, "/v1/receivers/siem/test"),
     "GET /v1/codes": Case(_WHOLE, "/v1/codes"),
     "POST /v1/codes": Case(_WHOLE, "/v1/codes", body={"name": "lab*"}),
     "DELETE /v1/codes/{id}": Case(_WHOLE, "/v1/codes/{made}", before=("POST", "/v1/codes", {})),

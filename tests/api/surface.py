@@ -46,6 +46,7 @@ from banyan.zone.views import (
     ZoneTotals,
     ZoneView,
 )
+from tests.api.receivers import FakeReceivers
 
 OWN = "top"
 CODE = ZoneCode(1)
@@ -117,7 +118,7 @@ def server_detail(id: str, name: str, project: str) -> ServerDetail:
     )  # fmt: skip
 
 
-class FakeSurface:
+class FakeSurface(FakeReceivers):
     """`before` runs at the start of each call, with the call's name: to fail, wait or count there."""
 
     def __init__(self) -> None:

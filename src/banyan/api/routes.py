@@ -17,6 +17,7 @@ from banyan.api.zones import (
     journal,
     known_keys,
     measures,
+    receivers,
     rules,
     servers,
     tokens,
@@ -24,6 +25,7 @@ from banyan.api.zones import (
     zones,
 )
 from banyan.core.identity import Role
+from banyan.zone.receiver_view import ReceiverView
 from banyan.zone.views import (
     CodeCreated,
     CodeView,
@@ -128,6 +130,11 @@ TABLE: tuple[Route, ...] = (
           "below, of one request", query=journal.TraceQuery, answer=TraceView, paged=True),
     route("GET", "/v1/journal/follow", journal.follow, "journal", _V, "The journal as Server-Sent Events",
           query=journal.FollowQuery, media="text/event-stream", stream=True),
+    # Where alarms go.
+    route("GET", "/v1/receivers", receivers.list_receivers, "receiver.list", _O, "Receivers of alarms, and how they "
+          "are", query=PageQuery, answer=ReceiverView, paged=True),
+    route("POST", "/v1/receivers/{name}/test", receivers.test, "receiver.test", _O, "Send a receiver a test, past its "
+          "queue", answer=ReceiverView),
     # Who may join, who may ask.
     route("GET", "/v1/codes", codes.list_codes, "code.list", _O, "Join codes, without their secrets",
           query=PageQuery, answer=CodeView, paged=True),

@@ -20,10 +20,12 @@ from banyan.cli import (
     completion,
     credentials,
     doctor,
+    help,
     inventory,
     itself,
     journal,
     keys,
+    receivers,
     rules,
     serve,
     servers,
@@ -51,10 +53,11 @@ def build() -> App:
         default_parameter=None,
         result_action="return_value",
     )
-    for part in (zones.app, codes.app, tokens.app, rules.app, keys.app, bench.app):
+    for part in (zones.app, codes.app, tokens.app, rules.app, keys.app, receivers.app, bench.app):
         app.command(part)
     for room in (
-        credentials, usage, inventory, servers, itself, journal, serve, check, doctor, support, backup, completion,
+        credentials, usage, inventory, servers, itself, journal, serve, check, doctor, support, backup, help,
+        completion,
     ):  # fmt: skip
         room.register(app)
     return app

@@ -23,6 +23,7 @@ from banyan.core.lineage import Row, UseRow
 from banyan.core.network_rows import NetworkRows
 from banyan.core.policy import CodeRecord, KnownKey, Rule, TokenRecord
 from banyan.core.rack import Rack
+from banyan.core.receiver import ReceiverRows
 from banyan.core.secret import Secret
 from banyan.core.server import ActionRecord, Holding, Server, ServerPage, ServerQuery, StoredOrder
 from banyan.core.shares import RetryRow, ShareKey, ShareRow
@@ -455,6 +456,8 @@ class Unit(Protocol):
     def tokens(self) -> TokenRows: ...
     @property
     def journal(self) -> JournalRows: ...
+    @property
+    def receivers(self) -> ReceiverRows: ...
     @property
     def directory(self) -> DirectoryRows: ...
     @property

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from banyan.core.errors import Broken
 from banyan.core.ports import Clock, Dialer, DriverHost, Ids, Store
+from banyan.core.receiver import Senders
 from banyan.link.child import ChildLink, ChildSettings, Route
 from banyan.link.parent import ParentLink, ParentSettings
 from banyan.link.wire import Counters, Identity
@@ -24,7 +25,8 @@ from banyan.zone.zone import Zone, open_zone
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
-    """What a zone meets of the outside. `child` and `parent`: the link's own settings, by role."""
+    """What a zone meets of the outside. `child` and `parent`: the link's own settings, by role. `senders`: how the
+    receivers of `settings.receivers` are told."""
 
     store: Store
     clock: Clock
@@ -33,6 +35,7 @@ class Adapters:
     dialer: Dialer
     child: ChildSettings = ChildSettings()
     parent: ParentSettings = ParentSettings()
+    senders: Senders | None = None
 
 
 class Runner:
@@ -92,6 +95,7 @@ class Assembled:
 
 async def assemble(settings: ZoneSettings, adapters: Adapters) -> Assembled:
     """Opens the zone in the store, made there at the first start. Nothing listens or runs yet."""
-    zone = await open_zone(settings, adapters.store, adapters.clock, adapters.ids, adapters.drivers, Linker(adapters))
+    a = adapters
+    zone = await open_zone(settings, a.store, a.clock, a.ids, a.drivers, Linker(a), a.senders)
     parent = ParentLink(zone.children, adapters.clock, adapters.ids, adapters.parent)
     return Assembled(zone, Front(zone), parent)

@@ -21,11 +21,13 @@ from banyan.core.errors import BadInput
 from banyan.core.ids import check_label, check_name
 from banyan.core.ports import RackSpec
 from banyan.core.quota import DEFAULTS, MAX_LIMIT, Limits, Quota
+from banyan.core.receiver import MAX_RECEIVERS, ReceiverSpec
 from banyan.core.resources import ResourceClass, Shape
 from banyan.core.share import Share
 from banyan.core.time import Terms
 from banyan.core.zone import Mode
 from banyan.placement.shapes import countable
+from banyan.serve.receiver_settings import ReceiverSettings
 from banyan.trust.keys import FINGERPRINT_SIZE
 from banyan.trust.tokens import MAX_ADDRESSES
 from banyan.zone.compute.flavors import FIRST
@@ -268,6 +270,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: StoreTable = StoreTable()
     log: LogTable = LogTable()
     rack: tuple[RackSettings, ...] = ()
+    receiver: tuple[ReceiverSettings, ...] = ()
     data: str = ""
 
     @property
@@ -363,7 +366,15 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             probe_interval=self.scan.probe_interval,
             scan_deadline=self.scan.deadline,
             shapes=shapes,
+            receivers=self._receivers(),
         )
+
+    def _receivers(self) -> tuple[ReceiverSpec, ...]:
+        if len(self.receiver) > MAX_RECEIVERS:
+            raise BadInput("bad-setting", f"a zone tells at most {MAX_RECEIVERS} receivers, got {len(self.receiver)}")
+        if len({row.name for row in self.receiver}) < len(self.receiver):
+            raise BadInput("bad-setting", "two receivers of one zone have the same name; give each its own")
+        return tuple(row.spec() for row in self.receiver)
 
     def _shapes(self) -> tuple[str, ...]:
         """Keys of the shapes, spelled as every zone spells them."""

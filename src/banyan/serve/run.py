@@ -47,6 +47,7 @@ from banyan.serve.machine import Machine
 from banyan.serve.observe import configure
 from banyan.serve.passwords import HashingThreads
 from banyan.serve.queue import open_queue
+from banyan.serve.receivers import SocketSenders
 from banyan.store.open import open_store
 from banyan.store.store import Measures, Observer, SqlStore
 from banyan.zone.identity.identity import Identity, IdentitySettings
@@ -238,6 +239,7 @@ async def build(
         ),
         child=ChildSettings(rate=rate, burst=burst),
         parent=ParentSettings(rate=rate, burst=burst),
+        senders=SocketSenders(),
     )
     built = await assemble(zone_settings, adapters)
     stack.push_async_callback(built.zone.close)

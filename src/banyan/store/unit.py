@@ -28,6 +28,7 @@ from banyan.store.networks import SqlNetworks
 from banyan.store.orders import SqlOrders
 from banyan.store.own import SqlSelf
 from banyan.store.racks import SqlRacks
+from banyan.store.receivers import SqlReceivers
 from banyan.store.retries import SqlRetries
 from banyan.store.rules import SqlRules
 from banyan.store.server_actions import SqlActions
@@ -65,6 +66,7 @@ class SqlUnit:
     networks: SqlNetworks
     shares: SqlShares
     retries: SqlRetries
+    receivers: SqlReceivers
     images: SqlImageRows
     host_words: SqlHostWords
 
@@ -96,6 +98,7 @@ def unit(connection: Connection, seal: Seal) -> SqlUnit:
         SqlNetworks(connection),
         SqlShares(connection),
         SqlRetries(connection),
+        SqlReceivers(connection),
         SqlImageRows(connection),
         SqlHostWords(connection),
     )

@@ -36,7 +36,7 @@ from banyan.zone.commands.release import release
 from banyan.zone.commands.zones import check_word
 from banyan.zone.deadline import Deadline, to_ask
 from banyan.zone.firm import firm
-from banyan.zone.front_servers import ServersFront
+from banyan.zone.front_receivers import ReceiversFront
 from banyan.zone.leaving import leaving
 from banyan.zone.metrics import measured
 from banyan.zone.tree import Node
@@ -84,7 +84,7 @@ def _read_view(body: bytes) -> ZoneView:
     return _VIEW(_COMMAND_REPLY(body).body)
 
 
-class Front(ServersFront):
+class Front(ReceiversFront):
     """core: every public method authorises first. See zone/surface.py for what each takes and raises."""
 
     def __init__(self, zone: Zone) -> None:

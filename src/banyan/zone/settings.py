@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from banyan.core.ports import RackSpec
+from banyan.core.receiver import ReceiverSpec
 from banyan.core.time import Terms
 from banyan.core.zone import Mode
 
@@ -35,3 +36,4 @@ class ZoneSettings:
     flush: float = 30.0
     link_budget: int = 65_536
     shapes: tuple[str, ...] = ()
+    receivers: tuple[ReceiverSpec, ...] = ()

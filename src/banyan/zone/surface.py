@@ -15,6 +15,7 @@ from typing import Protocol
 from banyan.core.host import HostChange
 from banyan.core.identity import Caller, Role
 from banyan.core.order import Specification
+from banyan.zone.receiver_view import ReceiverView
 from banyan.zone.views import (
     CodeCreated,
     HostView,
@@ -150,6 +151,12 @@ class Surface(Protocol):
 
     async def put_known_key(self, caller: Caller, key: KnownKeyView) -> KnownKeyView: ...
     async def delete_known_key(self, caller: Caller, fingerprint: str) -> None: ...
+
+    async def receivers(self, caller: Caller, marker: str, limit: int) -> PageView:
+        """ReceiverView objects of this zone, by name, for operators."""
+
+    async def test_receiver(self, caller: Caller, name: str) -> ReceiverView:
+        """Sends one notice past the queue. Raises NotFound("no-receiver"), SendFailed("receiver-failed")."""
 
     async def rotate_authority(self, caller: Caller, leaked: bool) -> StatusView:
         """Makes a new CA, cross-signed with the old one unless that leaked."""

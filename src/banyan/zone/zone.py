@@ -23,6 +23,7 @@ from banyan.core.messages import Request
 from banyan.core.order import Order
 from banyan.core.ports import Clock, Driver, DriverHost, Ids, RackSpec, Store
 from banyan.core.rack import Rack
+from banyan.core.receiver import Senders
 from banyan.core.records import Unit
 from banyan.core.secret import Secret
 from banyan.core.zone import Uplink
@@ -34,6 +35,7 @@ from banyan.zone.commands.zones import ZoneWords
 from banyan.zone.loop import Activation, Loop
 from banyan.zone.members import Members
 from banyan.zone.own import Own, open_own
+from banyan.zone.receivers import Receivers
 from banyan.zone.reconcile.admission import Admission
 from banyan.zone.reconcile.certificates import Certificates
 from banyan.zone.reconcile.children import Children
@@ -99,7 +101,15 @@ class Zone:
     """Made by `open_zone`; `run` until cancelled. Parts are public: views and worlds read them, and write nothing."""
 
     def __init__(
-        self, own: Own, settings: ZoneSettings, store: Store, clock: Clock, ids: Ids, drivers: DriverHost, links: Links
+        self,
+        own: Own,
+        settings: ZoneSettings,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        drivers: DriverHost,
+        links: Links,
+        senders: Senders | None = None,
     ) -> None:
         self.own = own
         self.settings = settings
@@ -144,6 +154,7 @@ class Zone:
         self.health = HealthWatch(own, clock, self.roster, self.children)
         self.doubts = Doubts(own, self.roster, lambda: [up.side for up in self.ups.values()], self._forget)
         self.shapes = Shapes(own, store, clock, self.members)
+        self.receivers = Receivers(own, store, clock, ids, settings.receivers, senders, lambda: self.tree.path)
         # A budget of its own: strangers at the API shall not hide strangers at the link.
         self.api_refusals = Refusals("API")
         self.refusal_notes = RefusalNotes(own, store, clock, (self.admission.refusals, self.api_refusals))
@@ -217,6 +228,9 @@ class Zone:
         for spec in self.settings.racks:
             await self._add_rack(spec)
         await self._drop_racks()
+        await self.receivers.load()
+        for telling in self.receivers.told.values():
+            self.loops[telling.name] = Loop(telling, self.clock, self.ids)
         await self.certificates.activate(self.clock.now())
 
     def _add_uplink(self, row: Uplink) -> Up:
@@ -438,14 +452,21 @@ class Zone:
     async def close(self) -> None:
         for racked in self.racks.values():
             await racked.driver.close()
+        await self.receivers.close()
 
 
 async def open_zone(
-    settings: ZoneSettings, store: Store, clock: Clock, ids: Ids, drivers: DriverHost, links: Links
+    settings: ZoneSettings,
+    store: Store,
+    clock: Clock,
+    ids: Ids,
+    drivers: DriverHost,
+    links: Links,
+    senders: Senders | None = None,
 ) -> Zone:
     """A zone as the store has it, made there at the first start; loaded, not yet running."""
     own = await open_own(store, clock, ids, settings.name, settings.labels)
-    zone = Zone(own, settings, store, clock, ids, drivers, links)
+    zone = Zone(own, settings, store, clock, ids, drivers, links, senders)
     await zone.load()
     return zone
 

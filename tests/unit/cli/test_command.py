@@ -29,7 +29,7 @@ def commands(app: App, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 ALL = dict(commands(build()))
 # Commands that name their zone otherwise, or need none.
-LOCAL = {("serve",), ("join",), ("check",), ("backup",), ("restore",), ("completion",), ("version",)}
+LOCAL = {("serve",), ("join",), ("check",), ("backup",), ("restore",), ("completion",), ("version",), ("help",)}
 
 RELIED_ON = """serve;code create;join;zone list;zone tree;zone show;zone disable;zone enable;zone maintenance;zone ban;
 zone unban;zone retire;zone replace;zone rename;usage;host list;rack list;journal;status;code list;code revoke;

@@ -23,10 +23,11 @@ token affirm t001;token revoke t001;rule list;rule add labs;rule remove labs;key
 key remove {KEY};credentials --cloud-name x;usage;use;rack list;host list;server list;server create web --project p0
 host disable host-north;host enable host-north
 server placed;server show s;server delete s;server why s;journal;status;leave;release;authority rotate
+receiver list;receiver test siem
 bench create --count 1"""
 ASKING = tuple(line for row in LINES.splitlines() for line in row.split(";"))
 # These work on a folder or a file, and speak to no zone.
-HERE = {("join",), ("check",), ("backup",), ("restore",), ("version",)}
+HERE = {("join",), ("check",), ("backup",), ("restore",), ("version",), ("help",)}
 
 
 def words_of(line: str) -> tuple[str, ...]:

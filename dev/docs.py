@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from dev import codes, events, gaps, openstack_tables, settings, states, surfaces  # noqa: E402 - the root must be importable first
+from dev import codes, events, gaps, matrix, openstack_tables, settings, states, surfaces  # noqa: E402 - the root must be importable first
 
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/generated/states.md": states.render,
@@ -23,6 +23,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/generated/openstack.md": openstack_tables.render,
     "docs/generated/errors.md": codes.render,
     "docs/generated/events.md": events.render,
+    "docs/generated/actions.md": matrix.render,
     "docs/generated/gaps.md": gaps.render,
 }
 

@@ -11,7 +11,7 @@ that the driver does not name are not asked for. This module needs no test frame
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from banyan.core.order import FlavorSnapshot, ImageSource, Specification
 from banyan.core.ports import Driver
 from banyan.core.rack import Capacity
 from banyan.core.records import DriverUnavailable
+from banyan.core.secret import Secret
 from banyan.core.server import PendingResize, Power, Server, VmState
 from banyan.core.time import Wall
 from banyan.drivers.contract import DriverContract, hold
@@ -54,7 +55,8 @@ class Yard:
     async def do(self, operation: Operation, server: Server, number: int = 0) -> Sighting | None:
         """One deed, the next one by number unless one is given."""
         self._numbers += 1
-        deed = Deed(operation, server, number or self._numbers)
+        password = Secret(b"of the contract: 1aB!") if operation is Operation.SET_PASSWORD else None
+        deed = Deed(operation, server, number or self._numbers, password=password)
         return await asyncio.wait_for(self.driver.perform(deed), self._deadline)
 
     async def seen(self, server: Server) -> Sighting | None:
@@ -289,6 +291,7 @@ _WAYS: tuple[tuple[Operation, VmState, Power], ...] = (
     (Operation.UNRESCUE, VmState.RESCUED, Power.RUNNING),
     (Operation.REBUILD, VmState.ACTIVE, Power.RUNNING),
     (Operation.SNAPSHOT, VmState.ACTIVE, Power.RUNNING),
+    (Operation.SET_PASSWORD, VmState.ACTIVE, Power.RUNNING),
     (Operation.ATTACH, VmState.ACTIVE, Power.RUNNING),
     (Operation.DETACH, VmState.ACTIVE, Power.RUNNING),
     (Operation.STOP, VmState.ACTIVE, Power.OFF),
@@ -296,6 +299,15 @@ _WAYS: tuple[tuple[Operation, VmState, Power], ...] = (
     (Operation.START, VmState.STOPPED, Power.RUNNING),
     (Operation.REBOOT_HARD, VmState.ACTIVE, Power.RUNNING),
 )
+
+# By which duty each operation is judged; docs/generated/actions.md is made of it.
+JUDGED: Mapping[Operation, int] = {
+    **{operation: 20 for operation, _, _ in _WAYS},
+    Operation.CREATE: 18,
+    Operation.DELETE: 22,
+    **dict.fromkeys((Operation.MOVE, Operation.CONFIRM, Operation.REVERT), 24),
+    **dict.fromkeys((Operation.SHELVE, Operation.UNSHELVE), 27),
+}
 
 
 def _moved(server: Server, host: str, move: int) -> Server:

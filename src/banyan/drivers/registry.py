@@ -9,7 +9,7 @@ know a driver by name. The duties of a driver: docs/contracts/driver.md and `dri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
+from banyan.core.deed import Operation
 from banyan.core.errors import BadInput, Broken
 from banyan.core.ids import RackCode, code_text
 from banyan.core.ports import Clock, Driver, Ids, RackSpec
@@ -67,13 +68,16 @@ class Registration(Generic[Options]):
     """One kind of driver. `options` is a frozen Struct with `forbid_unknown_fields=True`.
 
     Its `__post_init__` raises ValueError for values that are wrong together; the text is shown to the
-    person who wrote the settings. `make` opens nothing: the first call to the driver does.
+    person who wrote the settings. `make` opens nothing: the first call to the driver does. `operations`: the most that
+    its racks can be asked to do to guests; `without`: of each of the others, why not, and which decision says so.
     """
 
     kind: str
     summary: str
     options: type[Options]
     make: Callable[[Options, DriverContext], Driver]
+    operations: frozenset[Operation] = frozenset()
+    without: Mapping[Operation, str] = field(default_factory=dict)
 
     def option_names(self) -> tuple[str, ...]:
         return tuple(field.encode_name for field in msgspec.structs.fields(self.options))
@@ -106,6 +110,12 @@ class Kind(Protocol):
 
     @property
     def summary(self) -> str: ...
+
+    @property
+    def operations(self) -> frozenset[Operation]: ...
+
+    @property
+    def without(self) -> Mapping[Operation, str]: ...
 
     def option_names(self) -> tuple[str, ...]: ...
 

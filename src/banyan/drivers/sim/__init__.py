@@ -14,6 +14,7 @@ REGISTRATION = Registration(
     summary="simulated hosts and servers from a seed, with scripted faults",
     options=SimOptions,
     make=SimDriver,
+    operations=SimDriver.operations,
 )
 
 __all__ = ["REGISTRATION", "SimDriver", "SimOptions"]

@@ -35,6 +35,8 @@ T = TypeVar("T")
 
 MAX_ID: Final = 255
 MAX_ROLES: Final = 64
+# A password of 255 characters (as the compute API takes them), each of up to four bytes.
+MAX_PASSWORD: Final = 1_020
 # Racks that hold servers of one group: there are no more than these.
 MAX_RACKS: Final = 10_000
 # Zones above the one that is asked, each of which said what it left out and chose.
@@ -139,12 +141,17 @@ class Nothing(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ActCall(msgspec.Struct, frozen=True, array_like=True):
-    """Verb "act". The caller's request id is the one under which the action is done once."""
+    """Verb "act". The caller's request id is the one under which the action is done once. `password`: for the guest,
+    UTF-8; None if none comes with it. It shows nowhere."""
 
     id: str
     action: Action
     arguments: Arguments = Arguments()
     person: Person | None = None
+    password: bytes | None = None
+
+    def __repr__(self) -> str:
+        return f"ActCall({self.id!r}, {self.action!r}, {self.arguments!r}, {self.person!r})"
 
 
 class ChangeCall(msgspec.Struct, frozen=True, array_like=True):
@@ -264,6 +271,8 @@ def _wrong(call: object) -> str:
         case GroupReply():
             if len(call.racks) > MAX_RACKS or any(count < 1 for _, count in call.racks):
                 return f"at most {MAX_RACKS} racks, each with some servers, got {len(call.racks)}"
+        case ActCall(password=password) if password is not None and len(password) > MAX_PASSWORD:
+            return f"a password of at most {MAX_PASSWORD} bytes, got {len(password)}"
         case ActCall() | ChangeCall() | IdCall():
             return _wrong_id(call.id)
         case HostCall():

@@ -19,6 +19,7 @@ from banyan.core.network import SecurityGroup, SecurityRule
 from banyan.core.order import Ground, ImageSource, NetworkWish, Policy, Specification
 from banyan.core.permissions import Target, may, require
 from banyan.core.principal import Principal
+from banyan.core.secret import Secret
 from banyan.core.server import (
     Action,
     ActionRecord,
@@ -73,6 +74,7 @@ class FakeServers:
         self.orders: list[tuple[Specification, int, int]] = []
         self.keys: dict[str, tuple[dict[str, object], Created]] = {}
         self.pages = 0
+        self.passwords: list[tuple[str, Secret | None]] = []
         self.inventory = FakeInventory()
         self._sequence = count(1)
         self._now = NOW
@@ -197,8 +199,17 @@ class FakeServers:
             and not set(q.not_tags_any) & tags
         )
 
-    async def act(self, who: Principal | Caller, id: str, action: Action, arguments: Arguments | None = None) -> Server:
+    async def act(
+        self,
+        who: Principal | Caller,
+        id: str,
+        action: Action,
+        arguments: Arguments | None = None,
+        *,
+        password: Secret | None = None,
+    ) -> Server:
         self._check_away()
+        self.passwords.append((str(action), password))
         server = self._mine(who, id, f"compute:server_{action}")
         given = arguments or Arguments()
         operator = may_see(who)

@@ -402,3 +402,26 @@ def test_words_cover_all_that_the_tree_may_say() -> None:
         assert words.behind((word,)) is not None
     assert words.behind(("junk",)) is None
     assert words.behind(("REBOOT",)) == ((VmState.ACTIVE,), (Task.REBOOTING,))
+
+
+@pytest.mark.parametrize(
+    ("body", "action"),
+    [
+        ({"changePassword": {"adminPass": "s3cret"}}, "set_password"),
+        ({"rescue": {"adminPass": "s3cret"}}, "rescue"),
+        ({"rebuild": {"imageRef": IMAGE, "adminPass": "s3cret"}}, "rebuild"),
+        ({"rescue": {}}, "rescue"),
+    ],
+)
+def test_a_password_goes_to_the_server_and_is_the_one_that_the_answer_names(
+    body: dict[str, dict[str, str]], action: str
+) -> None:
+    async def play(c: Cloud) -> None:
+        id = await c.server()
+        answer = await c.ok("POST", f"/servers/{id}/action", body)
+        named = (answer or {}).get("adminPass") or ((answer or {}).get("server") or {}).get("adminPass") or "s3cret"
+        ((done, password),) = c.servers.passwords
+        assert password is not None
+        assert (done, password.reveal().decode()) == (action, named)
+
+    run(play)

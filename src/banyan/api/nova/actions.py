@@ -13,6 +13,7 @@ from banyan.api.openstack.call import Answer, Call, Reply
 from banyan.api.openstack.faults import Unsupported
 from banyan.core.errors import BadInput, Conflict
 from banyan.core.permissions import Target, may, require
+from banyan.core.secret import Secret
 from banyan.core.server import Action, Arguments, Change, VmState
 
 Handler = Callable[[Call, object], Awaitable[Answer]]
@@ -91,17 +92,17 @@ async def rescue(call: Call, value: object) -> Answer:
     image = given.take("rescue_image_ref", fields.uuid, "")
     password = given.take("adminPass", fields.text(0, 255), None)
     given.done()
-    await call.compute.life.rescue(call.principal, server_id(call), image)
-    return {"adminPass": make_password(call) if password is None else password}
+    password = make_password(call) if password is None else password
+    await call.compute.life.rescue(call.principal, server_id(call), image, Secret(password.encode()))
+    return {"adminPass": password}
 
 
 async def change_password(call: Call, value: object) -> Answer:
     """Sets the guest's administrator's password."""
     given = Fields(value, "changePassword")
-    given.need("adminPass", fields.text(0, 255))
+    password = Secret(given.need("adminPass", fields.text(0, 255)).encode())
     given.done()
-    # gap: the new password is checked and the guest is asked, but it does not travel to the host yet
-    await call.compute.servers.act(call.principal, server_id(call), Action.SET_PASSWORD)
+    await call.compute.servers.act(call.principal, server_id(call), Action.SET_PASSWORD, password=password)
     return None
 
 
@@ -262,13 +263,14 @@ async def rebuild(call: Call, value: object) -> Answer:
         clear=tuple(clear),
     )
     given.done()
-    server = await call.compute.life.rebuild(who, id, image, arguments, key_name)
+    password = make_password(call) if password is None else password
+    server = await call.compute.life.rebuild(who, id, image, arguments, key_name, Secret(password.encode()))
     if notes or dropped:
         change = Change(metadata_merge=notes, metadata_drop=dropped)
         server = await call.compute.servers.change(who, id, change)
     shown = Shown(user_data=False) if minor >= 75 else Shown(part=True, key=minor >= 54)
     view = ServerView(call).whole(server, shown)
-    view["adminPass"] = make_password(call) if password is None else password
+    view["adminPass"] = password
     if minor >= 57:
         view["user_data"] = server.spec.user_data or None
     return Reply({"server": view}, headers={"Location": call.link(f"/v2.1/servers/{id}")})

@@ -20,6 +20,7 @@ from banyan.core.permissions import Target, require
 from banyan.core.principal import Principal
 from banyan.core.quota import Use
 from banyan.core.records import Unit
+from banyan.core.secret import Secret
 from banyan.core.server import Action, Arguments, Change, Nic, Server, VmState
 from banyan.core.time import Wall
 from banyan.zone.compute.ceilings import Ceilings
@@ -113,7 +114,9 @@ class Life:
         self._ceilings.deleted(server.project)
         await self._settled(id, MigrationState.REVERTED)
 
-    async def rebuild(self, who: Principal, id: str, image_id: str, arguments: Arguments, key_name: str) -> Server:
+    async def rebuild(
+        self, who: Principal, id: str, image_id: str, arguments: Arguments, key_name: str, password: Secret
+    ) -> Server:
         """`arguments` but for its image and key; `key_name` "" leaves the key. Raises BadInput("bad-image")."""
         server = await self._servers.show(who, id)
         require(who, "compute:server_rebuild", Target(project=server.project))
@@ -128,11 +131,13 @@ class Life:
         if server.spec.flavor is not None:
             check_image(server.spec.flavor, image.min_disk_gib, image.min_memory_mib)
         key = await self._key_pairs.snapshot(who, key_name) if key_name else None
-        return await self._servers.act(who, id, Action.REBUILD, structs.replace(arguments, image=image.source, key=key))
+        arguments = structs.replace(arguments, image=image.source, key=key)
+        return await self._servers.act(who, id, Action.REBUILD, arguments, password=password)
 
-    async def rescue(self, who: Principal, id: str, image_id: str) -> None:
+    async def rescue(self, who: Principal, id: str, image_id: str, password: Secret) -> None:
         image = await self._ordering.boot_image(who, image_id)
-        await self._servers.act(who, id, Action.RESCUE, Arguments(image=None if image is None else image.source))
+        arguments = Arguments(image=None if image is None else image.source)
+        await self._servers.act(who, id, Action.RESCUE, arguments, password=password)
 
     async def snapshot(
         self,

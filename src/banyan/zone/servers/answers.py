@@ -15,6 +15,7 @@ from banyan.core.identity import Caller
 from banyan.core.ids import ZoneCode
 from banyan.core.messages import Request
 from banyan.core.order import Order
+from banyan.core.secret import Secret
 from banyan.core.server_messages import (
     VERBS,
     ActCall,
@@ -77,7 +78,9 @@ class Answers:
             case "act":
                 act = read(request.body, ActCall)
                 who = self._who(act.person, caller)
-                reply = ServerReply(await servers.act(who, act.id, act.action, act.arguments, within=left))
+                password = None if act.password is None else Secret(act.password)
+                server = await servers.act(who, act.id, act.action, act.arguments, within=left, password=password)
+                reply = ServerReply(server)
             case "change":
                 change = read(request.body, ChangeCall)
                 who = self._who(change.person, caller)

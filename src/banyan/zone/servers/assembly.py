@@ -19,7 +19,6 @@ from banyan.zone.servers.leaf import LeafServers, RackServers
 from banyan.zone.servers.orders import Orders
 from banyan.zone.servers.places import Places
 from banyan.zone.servers.placing import Placing
-from banyan.zone.servers.secrets import Passwords
 from banyan.zone.servers.shares import Shares
 from banyan.zone.servers.tree import TreeServers
 from banyan.zone.servers.watch import Watch
@@ -48,15 +47,14 @@ class Assembly:
         self._members = members
         self._streams = streams
         self._path = path
-        self._passwords = Passwords()
-        self.leaf = LeafServers(own, store, self._passwords, path)
+        self.leaf = LeafServers(own, store, path)
 
     def rack(self, code: RackCode, driver: Driver, spec: RackSpec) -> tuple[RackServers, Watch]:
         """The rack's row exists; nothing is read yet."""
         own, store = self._own, self._store
         places = Places(own, store, self._ids, code, driver, self._members, self._streams, dict(spec.share.ceiling))
         orders = Orders(own, store, self._clock, self._ids, places, self._path)
-        work = Work(own, store, self._clock, self._ids, places, self._passwords, WorkSettings())
+        work = Work(own, store, self._clock, self._ids, places, WorkSettings())
         orders.queue = work.queue
         servers = self.leaf.racks[code] = RackServers(places, orders, work)
         return servers, Watch(own, store, places)

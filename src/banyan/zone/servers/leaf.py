@@ -42,6 +42,7 @@ from banyan.core.time import Wall
 from banyan.placement.filters import Around
 from banyan.zone.firm import firm
 from banyan.zone.own import Own
+from banyan.zone.servers import secrets
 from banyan.zone.servers.access import (
     Who,
     caller_of,
@@ -55,7 +56,6 @@ from banyan.zone.servers.access import (
 from banyan.zone.servers.changing import changed, named, touches_metadata
 from banyan.zone.servers.orders import Admit, Orders, Taken, admit_all
 from banyan.zone.servers.places import Effect, Places
-from banyan.zone.servers.secrets import Passwords
 from banyan.zone.servers.work import Work, first_action
 
 MAX_ACTIONS: Final = 1_000
@@ -100,11 +100,10 @@ class RackServers:
 class LeafServers:
     """`racks` by code, of which some may only be observed. `path`: of this zone, as it is called now."""
 
-    def __init__(self, own: Own, store: Store, passwords: Passwords, path: Callable[[], str]) -> None:
+    def __init__(self, own: Own, store: Store, path: Callable[[], str]) -> None:
         self.racks: dict[RackCode, RackServers] = {}
         self._own = own
         self._store = store
-        self._passwords = passwords
         self.path = path
 
     # --- orders ---------------------------------------------------------------------------------
@@ -157,6 +156,7 @@ class LeafServers:
                 if row is None or row.state is VmState.DELETED or row.task is Task.DELETING:
                     continue
                 after = steps.accepted(row, Action.DELETE, Arguments(), VmState.DELETED, None, now)
+                secrets.over(unit, row)
                 unit.servers.update((row, after))
                 unit.actions.put(_record(after, Action.DELETE, who, Arguments(), now))
                 effect.pairs.append((row, after))
@@ -290,14 +290,13 @@ class LeafServers:
                 raise Conflict("changed", f"server {id} was changed at the same time; try again", transient=True)
             begun = steps.accepted(row, action, arguments, after, spot, now, owner=is_owner(who, row))
             unit.servers.update((row, begun))
+            secrets.accepted(unit, row, begun, password)
             unit.actions.put(_record(begun, action, who, arguments, now))
             self._own.write(unit, self._own.event(f"server-{action}", id, f"of {row.name!r}", caller))
             effect.pairs.append((row, begun))
             effect.claim = claim
             return begun
 
-        if password is not None:
-            self._passwords.put(id, password)
         server = await self._written(rack.places.write("server.action", work, (claim,) if claim else ()), id)
         if server.task is not Task.NONE:
             rack.work.queue([server])

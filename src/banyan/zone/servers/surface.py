@@ -14,6 +14,7 @@ from banyan.core.host import HostChange
 from banyan.core.identity import Caller
 from banyan.core.order import Policy, Specification
 from banyan.core.principal import Principal
+from banyan.core.secret import Secret
 from banyan.core.server import (
     Action,
     ActionRecord,
@@ -66,8 +67,17 @@ class Servers(Protocol):
         `every_project` and the policy allows that. It takes at most `within` seconds, and ends with what came by then;
         who did not answer is in `absent`."""
 
-    async def act(self, who: Who, id: str, action: Action, arguments: Arguments | None = None) -> Server:
+    async def act(
+        self,
+        who: Who,
+        id: str,
+        action: Action,
+        arguments: Arguments | None = None,
+        *,
+        password: Secret | None = None,
+    ) -> Server:
         """The server as it is once the action is accepted (durable); what it needs of the rack is done after that.
+        `password`: of the guest's administrator, with SET_PASSWORD, REBUILD, RESCUE; kept sealed until that has ended.
         The same action under the same request id again changes nothing. Raises Conflict("bad-state"), ("locked"),
         ("busy"), NoValidHost (RESIZE, UNSHELVE, MIGRATE), Refused("not-offered") by a rack that cannot do it."""
 

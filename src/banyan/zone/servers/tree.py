@@ -22,6 +22,7 @@ from banyan.core.ids import RISING_CHANCE, RackCode, ZoneCode, read_guest_id, ri
 from banyan.core.order import Order, Policy, Refusal, Specification, arguments, check_order
 from banyan.core.ports import Ids, Store
 from banyan.core.principal import Principal
+from banyan.core.secret import Secret
 from banyan.core.server import (
     MAX_PAGE,
     Action,
@@ -201,12 +202,14 @@ class TreeServers:
         action: Action,
         arguments: Arguments | None = None,
         within: float | None = None,
+        password: Secret | None = None,
     ) -> Server:
         child = self._way(who, id)
         if child is None:
-            return await self._leaf.act(who, id, action, arguments)
+            return await self._leaf.act(who, id, action, arguments, password)
         require_may_act(who, id)
-        call = ActCall(id, action, arguments or Arguments(), person_of(who))
+        secret = None if password is None else password.reveal()
+        call = ActCall(id, action, arguments or Arguments(), person_of(who), secret)
         return (await self._ask(child, who, id, "act", call, ServerReply, within)).server
 
     async def change(self, who: Who, id: str, change: Change, within: float | None = None) -> Server:

@@ -31,8 +31,8 @@ from banyan.core.time import Mono, Wall
 from banyan.zone.firm import firm
 from banyan.zone.loop import contained
 from banyan.zone.own import Own
+from banyan.zone.servers import secrets
 from banyan.zone.servers.places import Effect, Places
-from banyan.zone.servers.secrets import Passwords
 
 log = structlog.get_logger("banyan.servers")
 
@@ -46,7 +46,6 @@ LAST_WAIT: Final = 60.0
 # How often overdue deeds are looked for, seconds.
 LOOK: Final = 5.0
 FAULT_TEXT: Final = 255
-_WITH_PASSWORD: Final = frozenset({Task.SETTING_PASSWORD, Task.REBUILDING, Task.RESCUING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,6 @@ class Work:
         clock: Clock,
         ids: Ids,
         places: Places,
-        passwords: Passwords,
         settings: WorkSettings,
     ) -> None:
         self.done = 0
@@ -97,7 +95,6 @@ class Work:
         self._clock = clock
         self._ids = ids
         self._places = places
-        self._passwords = passwords
         self._settings = settings
         self._ready: deque[Server] = deque()
         self._later: list[tuple[Mono, str]] = []
@@ -226,12 +223,14 @@ class Work:
     async def _step(self, server: Server) -> Server | None:
         """One deed, and what came of it; the row if something is left to be done now."""
         record = await self._record(server)
-        password = self._passwords.take(server.id) if server.task in _WITH_PASSWORD else None
+        password = None
+        if server.task in secrets.WITH_PASSWORD:
+            password = await self._store.read(lambda unit: secrets.kept(unit, server))
         deed = steps.deed(server, record, password)
         began = self._own.wall()
         try:
             if server.task is Task.SETTING_PASSWORD and password is None:
-                raise DeedFailed("password-gone", "the password was held in memory only, and is gone; set it again")
+                raise DeedFailed("password-gone", "no password came with the order to set it; set it again")
             seen = await self._perform(deed)
         except DeedFailed as error:
             self.failed += 1
@@ -422,6 +421,8 @@ class Work:
                     continue
                 taken_over = row.task is not outcome.server.task or row.move != outcome.server.move
                 after = row if taken_over else _after(row, outcome, now)
+                if not taken_over and after.task is not row.task:
+                    secrets.over(unit, row)
                 if after is not row:
                     changed.append((row, after))
                 self._note(unit, row, outcome, now)

@@ -27,7 +27,7 @@ from banyan.core.records import DriverUnavailable
 from banyan.drivers.openstack import reasons, writes
 from banyan.drivers.openstack.endpoints import WANTED, Endpoint, Service, base, read_offer
 from banyan.drivers.openstack.lanes import Overdue
-from banyan.drivers.openstack.microversions import TooOld, agree
+from banyan.drivers.openstack.microversions import Microversion, TooOld, agree
 from banyan.drivers.openstack.options import Mode, OpenStackOptions
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ class Guard(TCPKeepAliveAdapter):
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One request. `timeout` is seconds; `overdue` is asked between pieces of the answer. `body` is sent as JSON.
-    `project`: whose token it is asked with, "" for that of the entry."""
+    `project`: whose token it is asked with, "" for that of the entry. `version`: another microversion than is agreed.
+    """
 
     service: Service
     path: str
@@ -113,6 +114,7 @@ class Ask:
     method: str = "GET"
     body: Mapping[str, object] | None = None
     project: str = ""
+    version: Microversion | None = None
 
     def __str__(self) -> str:
         # Never the body: it may hold a password or user data.
@@ -207,7 +209,7 @@ class Access:
     def get(self, ask: Ask) -> Reply:
         """Asks a path below its service's endpoint. Statuses of 400 and above come back as replies, but for 401."""
         endpoint = self.endpoint(ask.service, ask.overdue)
-        return self._get(self._opened(), ask, endpoint.url + ask.path, endpoint.headers())
+        return self._get(self._opened(), ask, endpoint.url + ask.path, endpoint.headers(ask.version))
 
     def _scope(self, opened: _Session, ask: Ask) -> BaseAuthPlugin | None:
         """A token for another project than the entry's, had for the entry's own; None is that."""
@@ -335,7 +337,9 @@ class Access:
             raise problem(self.where, ask, reply)
         try:
             offer = read_offer(reply.body)
-            return Endpoint(service, url, agree(WANTED[service], offer.low, offer.high), str(offer))
+            agreed = agree(WANTED[service], offer.low, offer.high)
+            newest = Microversion(*offer.high[:2]) if offer.high is not None else None
+            return Endpoint(service, url, agreed, str(offer), newest)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self.where.nonsense(service, str(ask), reply.kind, str(error), reply.body) from error
         except TooOld as error:

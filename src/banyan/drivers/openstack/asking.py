@@ -20,6 +20,7 @@ from banyan.core.time import Mono
 from banyan.drivers.openstack.access import CONNECT_TIMEOUT, NO_PARAMS, Access, Ask, Me, Params, Reply, problem
 from banyan.drivers.openstack.endpoints import Endpoint, Service
 from banyan.drivers.openstack.lanes import Lanes, LanesBusy, Overdue
+from banyan.drivers.openstack.microversions import Microversion
 from banyan.drivers.openstack.reasons import BadRequest, Cut, Where
 
 T = TypeVar("T")
@@ -189,7 +190,13 @@ class Cloud:
         return await self._run(work, service, f"GET {path}", timeout)
 
     async def send(
-        self, service: Service, method: str, path: str, body: Mapping[str, object] | None = None, project: str = ""
+        self,
+        service: Service,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        project: str = "",
+        version: Microversion | None = None,
     ) -> Reply:
         """One write, with the token of `project`. Statuses from 400 on come back as replies: it was not done. Only what
         is known not to have been begun (429) is tried again; raises DriverUnavailable when that is not known."""
@@ -199,7 +206,8 @@ class Cloud:
             await self._pace.turn()
 
             def work(overdue: Overdue) -> Reply:
-                return self._access.get(Ask(service, path, self._timeout, overdue, NO_PARAMS, method, body, project))
+                ask = Ask(service, path, self._timeout, overdue, NO_PARAMS, method, body, project, version)
+                return self._access.get(ask)
 
             reply = await self._run(work, service, f"{method} {path}", self._timeout)
             ask = Ask(service, path, self._timeout, bool, NO_PARAMS, method)

@@ -32,13 +32,20 @@ MOST_DOUBTS: Final = 100_000
 
 class Builds:
     def __init__(
-        self, cloud: Cloud, context: DriverContext, grounds: Grounds, nodes: Nodes, lookout: Lookout, waiting: Waiting
+        self,
+        cloud: Cloud,
+        context: DriverContext,
+        grounds: Grounds,
+        stock: Stock,
+        nodes: Nodes,
+        lookout: Lookout,
+        waiting: Waiting,
     ) -> None:
         self._cloud = cloud
         self._clock = context.clock
         self._rack = code_text(context.code)
         self._grounds = grounds
-        self._stock = Stock(cloud)
+        self._stock = stock
         self._nodes = nodes
         self._lookout = lookout
         self._waiting = waiting

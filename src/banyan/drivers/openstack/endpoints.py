@@ -46,17 +46,19 @@ WANTED: Mapping[Service, Wanted] = {Service.COMPUTE: COMPUTE, Service.PLACEMENT:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One service of one cloud. `url` has no slash at its end; `microversion` is what is asked for, if any."""
+    """One service of one cloud. `url` has no slash at its end; `microversion` is what is asked for, if any; `newest`
+    what could be."""
 
     service: Service
     url: str
     microversion: Microversion | None = None
     offered: str = ""
+    newest: Microversion | None = None
 
-    def headers(self) -> dict[str, str]:
-        if self.microversion is None:
-            return {}
-        return {"OpenStack-API-Version": f"{WANTED[self.service].header} {self.microversion}"}
+    def headers(self, version: Microversion | None = None) -> dict[str, str]:
+        """`version`: for one call another one than is agreed; it must be offered."""
+        asked = version or self.microversion
+        return {} if asked is None else {"OpenStack-API-Version": f"{WANTED[self.service].header} {asked}"}
 
 
 def base(service: Service, address: str, project: str) -> str:

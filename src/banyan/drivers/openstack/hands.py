@@ -13,7 +13,8 @@ from typing import Final
 
 from banyan.core.deed import Deed, DeedFailed, Operation, Sighting
 from banyan.core.server import Server
-from banyan.drivers.openstack import shapes
+from banyan.drivers.openstack import acts, shapes
+from banyan.drivers.openstack.acts import Acts
 from banyan.drivers.openstack.asking import Cloud
 from banyan.drivers.openstack.builds import Builds
 from banyan.drivers.openstack.endpoints import Service
@@ -21,10 +22,11 @@ from banyan.drivers.openstack.grounds import Grounds
 from banyan.drivers.openstack.lookout import Lookout
 from banyan.drivers.openstack.nodes import Nodes
 from banyan.drivers.openstack.refusals import refused
+from banyan.drivers.openstack.stock import Stock
 from banyan.drivers.openstack.waiting import Waiting
 from banyan.drivers.registry import DriverContext
 
-OPERATIONS: Final = frozenset({Operation.CREATE, Operation.DELETE})
+OPERATIONS: Final = frozenset({Operation.CREATE, Operation.DELETE, *acts.OPERATIONS})
 
 
 class Hands:
@@ -32,12 +34,12 @@ class Hands:
         self._cloud = cloud
         self._lookout = Lookout(cloud, context.clock, context.code, grounds, nodes)
         self._waiting = Waiting(self._lookout, context.clock, context.ids)
-        self._builds = Builds(cloud, context, grounds, nodes, self._lookout, self._waiting)
+        stock = Stock(cloud)
+        self._builds = Builds(cloud, context, grounds, stock, nodes, self._lookout, self._waiting)
+        self._acts = Acts(cloud, context.clock, stock, nodes, self._lookout, self._waiting)
         self._turns: dict[str, _Turn] = {}
 
     async def perform(self, deed: Deed) -> Sighting | None:
-        if deed.operation not in OPERATIONS:
-            raise DeedFailed("not-offered", f"the openstack driver cannot {deed.operation} a server")
         async with self._turn(deed.guest):
             self._cloud.begin()
             copies = await self._lookout.copies(deed.guest)
@@ -51,7 +53,11 @@ class Hands:
                     f"server {deed.guest} is in the cloud as number {newest.mark.move}; a deed for {deed.move} comes "
                     "too late",
                 )
-            return await self._builds.create(deed, copies)
+            if deed.operation is Operation.CREATE:
+                return await self._builds.create(deed, copies)
+            if newest is None:
+                raise DeedFailed("no-guest", f"there is no server {deed.guest} of Banyan's in the cloud")
+            return await self._acts.perform(deed, newest)
 
     async def sight(self, guests: Sequence[str]) -> Mapping[str, Sighting]:
         self._cloud.begin()

@@ -13,6 +13,7 @@ from tests.unit.drivers.fakes import StillClock, context
 from tests.unit.drivers.openstack.standin import StandIn
 
 Make = Callable[..., OpenStackDriver]
+Placing = Callable[..., OpenStackDriver]
 
 
 @pytest.fixture
@@ -34,3 +35,12 @@ def make(cloud: StandIn, tmp_path: Path) -> Make:
         return driver
 
     return made
+
+
+@pytest.fixture
+def placing(cloud: StandIn, make: Make) -> Placing:
+    """Makes a driver in mode `place` for the stand-in, which has three hosts and nothing on them."""
+    for number in (1, 2, 3):
+        cloud.add_host(number)
+    cloud.add_rest()
+    return lambda **options: make(**{"mode": "place", **options})

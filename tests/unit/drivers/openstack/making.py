@@ -18,7 +18,8 @@ _GONE: tuple[int, Json] = (404, {"itemNotFound": {"code": 404, "message": "Insta
 
 class Making:
     """State, to be changed by a test. A build shows as such in `build_looks` lists that have it, a delete in
-    `delete_looks`; `build_fails` says why a build on a host fails, "" for not."""
+    `delete_looks`, an action in `act_looks`; `build_fails` says why a build on a host fails, "" for not, `act_fails`
+    why an action does."""
 
     servers: list[Json]
     flavors: list[Json]
@@ -31,6 +32,9 @@ class Making:
         self.build_looks = 1
         self.delete_looks = 1
         self.build_fails: Callable[[str], str] = lambda host: ""
+        self.act_looks = 1
+        self.act_fails: Callable[[str], str] = lambda action: ""
+        self._kept: dict[str, tuple[str, str]] = {}
         self.keypairs: dict[str, Json] = {}
         self.quotas: dict[str, Json] = {}
         self.roles: set[tuple[str, str, str]] = set()
@@ -207,7 +211,53 @@ class Making:
             lines = CONSOLE.splitlines(keepends=True)
             length = (given or {}).get("length")
             return 200, {"output": "".join(lines if length is None else lines[-length:])}
-        return 400, {"badRequest": {"code": 400, "message": f"There is no such action: {name}"}}
+        state = server["OS-EXT-STS:vm_state"]
+        froms, task, to = ACTIONS.get(name, ((), "", ""))
+        if state not in froms or server["OS-EXT-STS:task_state"]:
+            return _conflict(f"Cannot '{name}' instance {id} while it is in vm_state {state}")
+        if name == "rebuild":
+            server["metadata"] = dict(given["metadata"])
+            server["name"] = given["name"]
+        then = self._move(server, state, name, given) if name in MOVES else lambda: self._is(server, to or state)
+        # Confirming is not told: Nova works at it while the server has no task.
+        server["OS-EXT-STS:task_state"] = task or None
+        self._later[id] = (self.act_looks, self._or_fails(server, name, then))
+        return 202, {}
+
+    def _or_fails(self, server: Json, name: str, then: Callable[[], None]) -> Callable[[], None]:
+        fails = self.act_fails(name)
+        if not fails:
+            return then
+
+        def failed() -> None:
+            server["OS-EXT-STS:task_state"] = None
+            server["fault"] = {"code": 500, "message": fails, "created": "2026-11-30T12:03:37Z"}
+
+        return failed
+
+    def _move(self, server: Json, state: str, name: str, given: Json) -> Callable[[], None]:
+        def lands(host: str | None) -> None:
+            if server["OS-EXT-SRV-ATTR:host"] is not None:
+                self._use(server, server["OS-EXT-SRV-ATTR:host"], -1)
+            server.update({"OS-EXT-SRV-ATTR:host": host, "OS-EXT-SRV-ATTR:hypervisor_hostname": host})
+            if host is not None:
+                self._use(server, host, 1)
+
+        def then() -> None:
+            match name:
+                case "shelve":
+                    lands(None)
+                case "unshelve":
+                    lands((given or {}).get("host", "c0001"))
+                case "migrate" | "resize":
+                    self._kept[server["id"]] = (state, server["OS-EXT-SRV-ATTR:host"])
+                    lands((given or {}).get("host", "c0003"))
+                case "revertResize":
+                    lands(self._kept[server["id"]][1])
+            ends = {"shelve": "shelved_offloaded", "unshelve": "active", "migrate": "resized", "resize": "resized"}
+            self._is(server, ends.get(name) or self._kept.pop(server["id"])[0])
+
+        return then
 
     def _one(self, id: str) -> Json | None:
         assert re.fullmatch(r"[0-9a-f-]{36}", id)
@@ -218,6 +268,27 @@ def _conflict(message: str) -> tuple[int, Json]:
     return 409, {"conflictingRequest": {"code": 409, "message": message}}
 
 
+MOVES = ("migrate", "resize", "confirmResize", "revertResize", "shelve", "unshelve")
+# Action → states that it begins from, the task that is seen, the state that it leads to ("" is the same one).
+ACTIONS = {
+    "os-start": (("stopped",), "powering-on", "active"),
+    "os-stop": (("active", "rescued", "error"), "powering-off", "stopped"),
+    "reboot": (("active", "stopped", "paused", "suspended"), "reboot_started", "active"),
+    "pause": (("active", "rescued"), "pausing", "paused"),
+    "unpause": (("paused",), "unpausing", "active"),
+    "suspend": (("active", "rescued"), "suspending", "suspended"),
+    "resume": (("suspended",), "resuming", "active"),
+    "rescue": (("active", "stopped", "error"), "rescuing", "rescued"),
+    "unrescue": (("rescued",), "unrescuing", "active"),
+    "rebuild": (("active", "stopped", "error"), "rebuilding", ""),
+    "changePassword": (("active",), "updating_password", ""),
+    "migrate": (("active", "stopped"), "resize_prep", ""),
+    "resize": (("active", "stopped"), "resize_prep", ""),
+    "confirmResize": (("resized",), "", ""),
+    "revertResize": (("resized",), "resize_reverting", ""),
+    "shelve": (("active", "stopped", "paused", "suspended"), "shelving", ""),
+    "unshelve": (("shelved", "shelved_offloaded"), "unshelving", ""),
+}
 STATES = {
     "active": ("ACTIVE", 1),
     "stopped": ("SHUTOFF", 4),

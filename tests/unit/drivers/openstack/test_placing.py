@@ -17,7 +17,7 @@ from banyan.core.server import Power, Server
 from banyan.core.time import Wall
 from banyan.drivers.openstack import OpenStackDriver, writes
 from banyan.drivers.openstack.endpoints import Service
-from tests.unit.drivers.openstack.conftest import Make
+from tests.unit.drivers.openstack.conftest import Make, Placing
 from tests.unit.drivers.openstack.seen import scan
 from tests.unit.drivers.openstack.serving import Fault, Json
 from tests.unit.drivers.openstack.standin import PROJECT, StandIn
@@ -70,15 +70,6 @@ def failed(driver: OpenStackDriver, deed: Deed) -> DeedFailed:
     with pytest.raises(DeedFailed) as error:
         done(driver, deed)
     return error.value
-
-
-@pytest.fixture
-def placing(cloud: StandIn, make: Make) -> Callable[..., OpenStackDriver]:
-    filled(cloud, servers=0)
-    return lambda **options: make(**{"mode": "place", **options})
-
-
-Placing = Callable[..., OpenStackDriver]
 
 
 def written(cloud: StandIn, path: str) -> list[Json]:

@@ -193,7 +193,8 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag=8):
 
     `scanning`: a first scan is under way; `scanned`: every rack was read at least once.
     `heard`: as in Beat. `shapes`: the hash of the announced shapes that the child holds; empty from a child that
-    takes none.
+    takes none. `partial`: the child's ledger may lack servers of zones below it that told it nothing since they took
+    orders, or since it started.
     """
 
     seq: int
@@ -206,6 +207,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True, tag=8):
     ledger: Ledger | None = None
     heard: int = -1
     shapes: bytes = b""
+    partial: bool = False
 
 
 class Beat(msgspec.Struct, frozen=True, array_like=True, tag=9):

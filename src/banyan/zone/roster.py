@@ -51,6 +51,7 @@ class Roster:
         self.live: dict[ZoneCode, Live] = {}
         self.owners = RackOwners(own, store, tree)
         self.routes = self.owners.routes
+        self.unreported = streams.unreported
         self._weights = Weights()
         self.woken: Callable[[], None] = lambda: None
         # Children of whom the store may know what memory does not, each with the places that are kept for it until
@@ -98,6 +99,7 @@ class Roster:
         generation, counters = one.digest or (0, {})
         live = self.live[child.code] = self._new(child)
         self._fresh.append(child.code)
+        self.unreported.began(child.code)
         live.inbox = self._inbox(child.code, generation, one.lineage, one.ledger)
         await self._read_rows(live)
         self._streams.replace_uses(child.code, await uses_of(self._store, child.code))
@@ -259,6 +261,7 @@ class Roster:
         if live is None:
             live = self.live[child.code] = self._new(child)
             self._fresh.append(child.code)
+            self.unreported.began(child.code)
         live.child = child
         self._show(live)
         self.woken()
@@ -424,6 +427,7 @@ class Roster:
         self.keep_rows(live, (), self.held(live.child.code))
         live.entry = live.signature = b""
         self._streams.replace_uses(live.child.code, ())
+        self.unreported.began(live.child.code)
         self._members.put_digest(live.child.code, {})
 
     def drop(self, code: ZoneCode) -> None:
@@ -437,6 +441,7 @@ class Roster:
         self._tree.remove(code)
         self._streams.drop_rows([code, *below])
         self._streams.replace_uses(code, ())
+        self.unreported.dropped(code)
         self._members.drop_child(code)
         self._refused.leave(code)
         self._weights.leave(code)

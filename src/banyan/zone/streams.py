@@ -24,6 +24,7 @@ from banyan.core.time import Wall
 from banyan.core.zone import Admin, Child, ChildState, Health
 from banyan.zone.feed import Feed
 from banyan.zone.members import same_but_time
+from banyan.zone.unreported import Unreported
 from banyan.zone.uses import Project, Uses
 
 # Digests kept to make changes from. A parent answers each report, so it is seldom more than one behind.
@@ -48,6 +49,7 @@ class Streams:
     def __init__(self, code: ZoneCode, start: int) -> None:
         self.code = code
         self.uses = Uses(code)
+        self.unreported = Unreported()
         self.scanned = False
         self._generation = start
         self._digests: OrderedDict[int, Counters] = OrderedDict({start: {}})

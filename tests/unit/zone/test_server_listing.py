@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from banyan.core.errors import BadInput, Unreachable
+from banyan.core.errors import BadInput, Refused, Unreachable
 from banyan.core.ids import RackCode, ZoneCode, guest_id
 from banyan.core.order import Specification
 from banyan.core.server import Server, ServerPage, ServerQuery, Sort, SortKey
@@ -16,7 +16,7 @@ from banyan.core.time import Mono, Wall
 from banyan.simulate.clock import VirtualClock
 from banyan.simulate.loop import VirtualLoop
 from banyan.zone.deadline import Deadline
-from banyan.zone.servers.listing import AT_ONCE, Ask, Source, fitting, merged
+from banyan.zone.servers.listing import AT_ONCE, MAX_ABSENT, Ask, Source, fitting, merged, some_of
 
 SPEC = Specification("web", {"vcpu": 1})
 
@@ -161,3 +161,30 @@ def test_a_member_that_there_was_no_time_to_ask_is_absent() -> None:
     late = loop.run_task(_within(0.0, ServerQuery(limit=30), [Source("z0", never)]), 100.0)
     loop.close()
     assert (late.servers, late.after, late.absent) == ((), "", ("z0",))
+
+
+def test_an_answer_that_is_an_error_names_the_zone_and_fails_no_list() -> None:
+    async def broken(query: ServerQuery) -> ServerPage:
+        raise Refused("not-for-you", "a zone of another mind")
+
+    sources = [Source("here", member([server(1), server(2)])), Source("there", broken)]
+    page = asyncio.run(merged(ServerQuery(), sources))
+    assert page == ServerPage((server(2), server(1)), "", ("there (not-for-you)",))
+
+
+def test_an_error_of_all_is_the_answer_to_the_question() -> None:
+    async def broken(query: ServerQuery) -> ServerPage:
+        raise BadInput("bad-pattern", "no pattern")
+
+    async def away(query: ServerQuery) -> ServerPage:
+        raise Unreachable("member-unreachable", "it is away")
+
+    with pytest.raises(BadInput, match="no pattern"):
+        asyncio.run(merged(ServerQuery(), [Source("a", broken), Source("b", away), Source("c", broken)]))
+
+
+def test_of_many_absent_zones_some_are_named_and_all_are_counted() -> None:
+    few = [f"top/z{n}" for n in range(MAX_ABSENT)]
+    assert some_of(few, "top") == tuple(few)
+    many = some_of((f"top/z{n}" for n in range(20_000)), "top")
+    assert (len(many), many[-1]) == (MAX_ABSENT + 1, f"{20_000 - MAX_ABSENT} or more others below top")

@@ -239,6 +239,7 @@ class Children:
         live.late = habit(live.late, live.granted, live.terms, live.heard)
         if isinstance(report, Beat):
             self._heard_below(live, report)
+            self._roster.unreported.again(session.code, self._clock.now())
             await self._heard(live)
             grant, due = self._grant(live)
             shapes = self._announcing.due(live)
@@ -376,6 +377,8 @@ class Children:
                     return True
                 inbox.accept_ledger(uses)
                 self._roster.keep_uses(live, use_changes(uses))
+        if not resend and live.inbox.whole and not (report.ledger is not None and report.ledger.more):
+            self._roster.unreported.reported(code, self._clock.now(), partial=report.partial)
         return resend
 
     async def _receive_lineage(self, live: Live, delta: Delta) -> bool:

@@ -118,7 +118,7 @@ class UplinkSide:
         self._changed = changed
         self._heard = heard
         self._heard_said = -1
-        self._said: tuple[str, str, bool, bool, bytes] | None = None
+        self._said: tuple[str, str, bool, bool, bytes, bool] | None = None
         # What this session's wire showed: a renewal is bound to it, also after an earlier one in the same session.
         self._shown = row.certificate
         # When what the parent showed in this session is over, by boot time.
@@ -335,9 +335,10 @@ class UplinkSide:
         # Ready means counted: a scan counts once the digest that goes up has it.
         scanned = here.scanned and self._streams.scanned
         holds = self.row.shapes.hash or NO_SHAPES
-        said = (here.condition.value, here.reason[:500], here.scanning, scanned, holds)
+        partial = self._streams.unreported.partial(self._clock.now())
+        said = (here.condition.value, here.reason[:500], here.scanning, scanned, holds, partial)
         if self.leaving:
-            said = (LEAVING, "this zone leaves by its operator's word", False, True, holds)
+            said = (LEAVING, "this zone leaves by its operator's word", False, True, holds, partial)
         generations = self._streams.generations()
         if said == self._said and known == generations:
             self._heard_said = self._heard()
@@ -349,7 +350,7 @@ class UplinkSide:
         if lineage is None or not lineage.more:
             # Said of the zones as they were told: while some are still to be told, what was said before holds.
             self._heard_said = self._heard()
-        return Report(seq, *said[:4], digest, lineage, ledger, self._heard_said, holds)
+        return Report(seq, *said[:4], digest, lineage, ledger, self._heard_said, holds, partial)
 
     async def news(self) -> None:
         await self._news.wait()

@@ -9,7 +9,7 @@ refused. Soft rules go by what is known.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,6 +27,7 @@ from banyan.zone.roster import Roster
 from banyan.zone.servers.access import Who
 from banyan.zone.servers.below import Below
 from banyan.zone.servers.leaf import LeafServers
+from banyan.zone.servers.listing import some_of
 from banyan.zone.servers.shares import Shares
 from banyan.zone.streams import Streams
 from banyan.zone.tree import Tree
@@ -54,8 +55,6 @@ class _Turn:
 
 
 class Grouping:
-    """`recent`, set by whoever places: children to which orders of a project went of late."""
-
     def __init__(
         self,
         store: Store,
@@ -67,7 +66,6 @@ class Grouping:
         below: Below,
         shares: Shares,
     ) -> None:
-        self.recent: Callable[[ZoneCode, str], set[ZoneCode]] = lambda issuer, project: set()
         self._store = store
         self._clock = clock
         self._tree = tree
@@ -139,16 +137,20 @@ class Grouping:
     async def racks(self, who: Who, call: GroupCall, within: float) -> GroupReply:
         """Racks here and below with servers of a group, confirmed or not."""
         _, racks, absent = await self._members(who, call, within)
-        return GroupReply(tuple(sorted(racks.items())), tuple(sorted(absent)))
+        return GroupReply(tuple(sorted(racks.items())), some_of(sorted(absent), self._tree.path))
 
     def holders(self, issuer: ZoneCode, project: str) -> list[ZoneCode]:
         """Children that may have servers of that project, by code."""
-        recent, uses = self.recent(issuer, project), self._streams.uses
+        uses, untold = self._streams.uses, self._streams.unreported.may_hold((issuer, project))
         return sorted(
             code
             for code, live in self._roster.live.items()
-            if code in recent or uses.holds(code, (issuer, project)) or not live.inbox.known.ledger
+            if code in untold or uses.holds(code, (issuer, project)) or not live.inbox.known.ledger
         )
+
+    def sent(self, child: ZoneCode, order: Order) -> None:
+        """That order goes there: its ledger does not say so yet."""
+        self._streams.unreported.sent(child, (order.issuer, order.project), self._clock.now())
 
     async def _members(
         self, who: Who, call: GroupCall, within: float

@@ -1,15 +1,15 @@
 """One page of servers over many members: what each has is in the same order, and is merged as it is needed.
 
 A member is asked for few rows at a time, and only when the next row of the page could be its own. A place in the list
-means the same to every member, so nothing is kept between two pages. Members that can not be asked are named; what they
-hold is then not on the page, and is found again on a later one that begins before it.
+means the same to every member, so nothing is kept between two pages. Members that can not be asked, or answer with an
+error, are named; what they hold is then not on the page, and is found again on a later one that begins before it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,13 +25,15 @@ from banyan.zone.deadline import NEVER, Deadline
 MIN_BATCH: Final = 10
 AT_ONCE: Final = 64
 TURNS: Final = 50
+# Zones that are named in one answer, of those that are absent; of the rest it is said how many they are.
+MAX_ABSENT: Final = 100
 
 Ask = Callable[[ServerQuery], Awaitable[ServerPage]]
 
 
 @dataclass(slots=True)
 class Source:
-    """One member. `ask` raises Unreachable if it can not be asked."""
+    """One member. `ask` raises what it answers instead of a page, Unreachable if it can not be asked."""
 
     path: str
     ask: Ask
@@ -40,7 +42,10 @@ class Source:
     """How far it is read, as a rank; None for not at all."""
     after: str = ""
     ended: bool = False
+    answered: bool = False
     at: int = 0
+    error: BanyanError | None = None
+    """What it answered instead of a page."""
 
     @property
     def empty(self) -> bool:
@@ -50,7 +55,8 @@ class Source:
 async def merged(
     query: ServerQuery, sources: Sequence[Source], absent: Sequence[str] = (), deadline: Deadline = NEVER
 ) -> ServerPage:
-    """The next page. It may be short, even empty, and still go on. Raises BadInput("bad-marker").
+    """The next page. It may be short, even empty, and still go on. Raises BadInput("bad-marker"), and what a member
+    answers if none of them gives a page and not all of them can not be asked: then it is the question.
 
     When the time is over it ends with what came; a member that was not read at all by then is absent like one that gave
     no answer.
@@ -68,6 +74,7 @@ async def merged(
     place: Values | list[str | float] | None = start
     for _ in range(TURNS):
         await _fill([source for source in sources if source.empty], query, batch, order, rank, missing, deadline)
+        _check(sources)
         place = _take(sources, query.limit, order, rank, found, place)
         if len(found) == query.limit or all(source.ended and source.at >= len(source.rows) for source in sources):
             break
@@ -120,13 +127,31 @@ async def _fill(
             source.ended = True
             continue
         if isinstance(page, BanyanError):
-            raise page
+            missing[f"{source.path} ({page.code})"] = None
+            source.ended, source.error = True, page
+            continue
+        source.answered = True
         missing.update(dict.fromkeys(page.absent))
         source.rows = [(rank(values_of(server, order)), server) for server in page.servers]
         source.at = 0
         source.after, source.ended = page.after, not page.after
         if page.after:
             source.reached = rank(read_place(page.after, len(order)) or ())
+
+
+def _check(sources: Sequence[Source]) -> None:
+    """Raises what a member answers where none has a page: what one of many answers is no reason to show nothing."""
+    error = next((source.error for source in sources if source.error is not None), None)
+    if error is not None and not any(source.answered for source in sources):
+        raise error
+
+
+def some_of(absent: Iterable[str], path: str) -> tuple[str, ...]:
+    """Absent zones as an answer names them: all, or the first, and how many more are below `path`."""
+    names = tuple(dict.fromkeys(absent))
+    if len(names) <= MAX_ABSENT:
+        return names
+    return (*names[:MAX_ABSENT], f"{len(names) - MAX_ABSENT} or more others below {path}")
 
 
 def _take(

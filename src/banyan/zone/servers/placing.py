@@ -47,8 +47,6 @@ PART: Final = 0.8
 SAY: Final = 5.0
 # Orders whose ways are remembered for whoever asks why.
 REMEMBERED: Final = 1_000
-# After so many seconds a child's ledger has what was ordered there, or it is not heard.
-LATE: Final = 120.0
 # Orders of which it is remembered to whom they went: a cancel comes soon, or after a restart.
 MAX_WENT: Final = 20_000
 _NONE: Final = Specification("", {})
@@ -104,14 +102,12 @@ class Placing:
         self._below = below
         self._shares = shares
         self._grouping = grouping
-        grouping.recent = self.recent
         self._path = leaf.path
         # Where orders of late went: the children, HERE for own racks, and under which ids.
         self._went: OrderedDict[str, set[ShareKey]] = OrderedDict()
         self._under_way: dict[str, asyncio.Task[PlaceReply]] = {}
         shares.working = self.working
         self._ways: OrderedDict[str, tuple[Order, tuple[Level, ...]]] = OrderedDict()
-        self._recent: OrderedDict[tuple[int, str], dict[int, Mono]] = OrderedDict()
 
     async def place(
         self,
@@ -171,20 +167,12 @@ class Placing:
                 found += levels
         return tuple(found)
 
-    def recent(self, issuer: ZoneCode, project: str) -> set[ZoneCode]:
-        """Children to which an order of that project went of late: their ledgers may not say so yet."""
-        now = self._clock.now()
-        return {ZoneCode(c) for c, at in self._recent.get((issuer, project), {}).items() if now - at < LATE}
-
     def _sent(self, order: Order, child: int, id: str) -> None:
         self._went.setdefault(order.id, set()).add((child, id))
         while len(self._went) > MAX_WENT:
             self._went.popitem(last=False)
-        children = self._recent.setdefault((order.issuer, order.project), {})
-        self._recent.move_to_end((order.issuer, order.project))
-        children[child] = self._clock.now()
-        while len(self._recent) > REMEMBERED:
-            self._recent.popitem(last=False)
+        if child != HERE:
+            self._grouping.sent(ZoneCode(child), order)
 
     def _ended(self, order: str, task: asyncio.Task[PlaceReply]) -> None:
         del self._under_way[order]

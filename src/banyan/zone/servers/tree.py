@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from banyan.core.errors import BadInput, NotFound, Refused, Unreachable
+from banyan.core.errors import BadInput, BanyanError, NotFound, Refused, Unreachable
 from banyan.core.host import HostChange
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import RISING_CHANCE, RackCode, ZoneCode, read_guest_id, rising_id
@@ -62,7 +62,7 @@ from banyan.zone.servers.below import Below, may_have_acted, person_of
 from banyan.zone.servers.grouping import Grouping
 from banyan.zone.servers.hosts import HostWords
 from banyan.zone.servers.leaf import LeafServers, bounded
-from banyan.zone.servers.listing import Ask, Source, fitting, merged
+from banyan.zone.servers.listing import Ask, Source, fitting, merged, some_of
 from banyan.zone.servers.placing import Note, Placing
 from banyan.zone.servers.retries import Retries
 from banyan.zone.streams import Streams
@@ -274,7 +274,7 @@ class TreeServers:
         calls = [(child, LookCall(tuple(some), whole, person_of(who))) for child, some in ways.items()]
         asked = (self._below.ask(child, who, "look", call, LookReply, within) for child, call in calls)
         for (child, call), reply in zip(calls, await asyncio.gather(*asked, return_exceptions=True), strict=True):
-            if isinstance(reply, Unreachable):
+            if isinstance(reply, BanyanError):
                 unknown += [self._as_unknown(id, child) for id in call.ids]
             elif isinstance(reply, BaseException):
                 raise reply
@@ -303,7 +303,8 @@ class TreeServers:
                 sources.append(Source(self._below.path(child), self._pages_of(who, child, deadline)))
             else:
                 absent.append(self._below.path(child))
-        return await merged(query, sources, absent, deadline)
+        page = await merged(query, sources, absent, deadline)
+        return replace(page, absent=some_of(page.absent, self._tree.path))
 
     def _pages_of(self, who: Who, child: ZoneCode, deadline: Deadline) -> Ask:
         async def ask(query: ServerQuery) -> ServerPage:

@@ -1,7 +1,7 @@
 """Receivers: where alarms go that leave the house. What one is told, what is remembered of it, and the port to it.
 
 A receiver is told lines of the journal, in their order, each at least once: the journal is the queue, and a receiver is
-a place in it (decision 0036). What is told is a `Notice`: one line, or a storm of lines of one kind folded into one.
+a place in it (decision 0037). What is told is a `Notice`: one line, or a storm of lines of one kind folded into one.
 """
 
 from __future__ import annotations

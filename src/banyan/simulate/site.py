@@ -18,6 +18,7 @@ from banyan.core.ids import ZoneCode, code_text
 from banyan.core.journal import Line
 from banyan.core.messages import Answer, CallerInfo
 from banyan.core.ports import RackSpec
+from banyan.core.receiver import ReceiverSpec, Senders
 from banyan.core.records import StoreFull, StoreUnknown, Unit
 from banyan.core.time import Terms
 from banyan.core.zone import Mode
@@ -105,6 +106,9 @@ class Site:
         self.restores = 0
         # zone.shapes of its settings, from its next start on.
         self.shapes: tuple[str, ...] = ()
+        # Receivers of alarms in its settings, from its next start on, and what tells them.
+        self.receivers: tuple[ReceiverSpec, ...] = ()
+        self.senders: Senders | None = None
         self.is_clone = like is not None
         # A link of it was tampered with: what is counted above may be anything.
         self.deceived = False
@@ -205,6 +209,7 @@ class Site:
             probe_interval=15.0 * (pace if pace == 1 else 10 * pace),
             flush=30.0 * pace,
             shapes=self.shapes,
+            receivers=self.receivers,
         )
 
     def _adapters(self, store: InlineStore) -> Adapters:
@@ -217,6 +222,7 @@ class Site:
                 self.world.network.dialer(self.address), lambda _: self.uplink, self.clock, self.ids
             ),
             child=ChildSettings(backoff=Backoff(ceiling=min(60.0 * self.world.pace, 1800.0))),
+            senders=self.senders,
         )
 
     def _ended(self, error: BaseException | None) -> None:

@@ -203,6 +203,17 @@ def test_a_dead_receiver_is_an_event_once_and_so_is_its_return(lab: Lab) -> None
     assert (row.dead, row.failing_since, row.last_error) == (False, None, "")
 
 
+def test_a_receiver_that_fails_now_so_now_so_is_dead_once(lab: Lab) -> None:
+    def judge(_: object) -> None:
+        lab.other.fails = SendFailed(f"answered {500 + len(lab.other.offered)}")
+
+    lab.other.before = judge
+    lab.write("child-lost", "east")
+    lab.go_on(7_200)
+    assert len(lab.lines("receiver-dead")) == 1
+    assert lab.row().last_error == f"answered {500 + len(lab.other.offered)}"
+
+
 def test_what_a_receiver_is_dead_of_is_told_to_the_others() -> None:
     lab = Lab()
     lab.other.fails = DOWN

@@ -1,6 +1,6 @@
 """Tells one receiver what the journal says: an activation for each, so that a dead one holds up no other.
 
-The journal is the queue and the receiver's row the place in it (decision 0036). What is to be told next is fixed in the
+The journal is the queue and the receiver's row the place in it (decision 0037). What is to be told next is fixed in the
 row before the first of it is sent, so that a process that dies in between makes the same notices again, with the same
 ids; the place moves on only when all of it was taken. What fails is tried again with growing pauses, for ever, within
 the bounds of the backlog; what a bound cuts off is an event. How a notice travels is the Sender's (core/receiver.py).

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from banyan.core.host import Host
+from banyan.core.ids import ZoneCode
+from banyan.core.order import Specification
 from banyan.core.rack import GuestBatch, HostBatch, Scan, ScanItem
 from banyan.core.resources import MEMORY_MIB, VCPU, Shape, shape
+from banyan.core.server import Server
 from banyan.core.time import Mono, Wall
 from banyan.placement.columns import Columns
 from banyan.placement.fold import Fold
@@ -78,3 +82,23 @@ def test_few_shapes_are_counted_between_two_turns_of_the_loop(lab: Lab) -> None:
     lab.run(watched(fold, shapes, Clock()))
     assert len(fold.shapes) == 60 and max(fold.calls) <= SHAPES_AT_ONCE
     assert turns == [25, 50, 60]
+
+
+def test_on_a_shared_rack_a_server_counts_once(lab: Lab) -> None:
+    """Its own side counts it in what its host uses; here it counts by what it holds (zone/servers/places.py)."""
+    at, spec = Wall(1.0), Specification("web", {"vcpu": 1, "memory_mib": 1_024})
+    known = Server("g1", ZoneCode(1), "p1", "u1", "web", RACK, "h0", spec, at, at)
+    ours = [replace(guest(number, 0), native=False) for number in (1, 2)]
+
+    async def items() -> AsyncIterator[ScanItem]:
+        yield HostBatch((host(0, used=3),))
+        yield GuestBatch((*ours, guest(3, 0)))
+        yield Scan(Wall(1.0), Wall(2.0))
+
+    lab.run(lab.store.write("test", lambda unit: unit.servers.insert([known])))
+    for shared, used in ((True, 1), (False, 3)):
+        recording = Recording(lab.store, RACK, 1, lambda unit: None, 500, shared=shared)
+        lab.run(recording.read(items()))
+        assert recording.columns.offered_amount(VCPU).used == used
+        assert recording.columns.offered_amount(MEMORY_MIB).used == used * 1_024
+        assert [(place.host, place.count) for place in recording.strays] == [("h0", 1)]

@@ -23,7 +23,7 @@ from banyan.core.ids import RackCode, ZoneCode, code_text
 from banyan.core.journal import Event
 from banyan.core.lineage import UseRow
 from banyan.core.ports import Clock, Driver, Ids, Store
-from banyan.core.rack import Rack, RackHealth, Scan
+from banyan.core.rack import Capacity, Rack, RackHealth, Scan
 from banyan.core.records import DriverUnavailable, StoreFull, StoreUnknown, Unit
 from banyan.core.resources import ResourceClass, Shape
 from banyan.core.time import Mono, Wall
@@ -146,6 +146,7 @@ class Inventory:
         guests, uses = await counted(self._store, self._code)
         columns, names = await stored_columns(self._store, self._code)
         if self._places is not None:
+            # gap: after a restart what servers hold of a shared rack counts twice until the next scan: never too little
             strays = await self._store.read(lambda unit: unit.guests.strays(self._code))
             self._places.put_on(columns, [stray(guest) for guest in strays])
         fold = await watched(
@@ -197,7 +198,9 @@ class Inventory:
     async def _scan(self) -> None:
         began, started_at = self._clock.now(), self._wall()
         number = await self._begin()
-        recording = Recording(self._store, self._code, number, self._owned, self._settings.batch)
+        # Without servers (`places`) nothing is held either: what the rack's own side counts is all there is.
+        shared = self._places is not None and self._driver.capacity is Capacity.SHARED
+        recording = Recording(self._store, self._code, number, self._owned, self._settings.batch, shared=shared)
         self._broken += 1
         try:
             scan = await self._within(self._read(recording), self._settings.deadline)

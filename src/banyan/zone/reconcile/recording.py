@@ -17,7 +17,7 @@ from banyan.core.lineage import UseRow
 from banyan.core.ports import Clock, Store
 from banyan.core.rack import GuestBatch, HostBatch, Scan, ScanItem
 from banyan.core.records import DriverUnavailable, Unit
-from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU, Shape, shape
+from banyan.core.resources import DISK_GIB, MEMORY_MIB, VCPU, ResourceClass, Shape, shape
 from banyan.core.server import Power, Server, Task, VmState
 from banyan.placement.columns import Columns
 from banyan.placement.fold import Fold, GuestCounts
@@ -45,9 +45,14 @@ class Recording:
     `batch`: rows to a unit of work. Guests that Banyan made are servers (zone/servers), counted by their own rows: they
     are only looked at here. `seen` says how many of them each host has, `differs` which are not in the power state that
     their row says; `strays` are those that have no row: they are recorded as guests, and hold their place.
+
+    `shared`: the rack's own side counts them in what its hosts use. What it counted for them comes off the columns, so
+    that they count once, by what zone/servers says they hold.
     """
 
-    def __init__(self, store: Store, rack: RackCode, number: int, owned: Owned, batch: int) -> None:
+    def __init__(
+        self, store: Store, rack: RackCode, number: int, owned: Owned, batch: int, *, shared: bool = False
+    ) -> None:
         self.columns = Columns()
         self.names: dict[str, str] = {}
         self.seen: dict[str, int] = {}
@@ -56,6 +61,8 @@ class Recording:
         self.hosts = 0
         self.guests = 0
         self._store = store
+        self._shared = shared
+        self._theirs: dict[str, dict[ResourceClass, int]] = {}
         self._batch = batch
         self._rack = rack
         self._number = number
@@ -74,6 +81,7 @@ class Recording:
                 case Scan():
                     await self._flush()
                     await self._sweep()
+                    self._take_off()
                     return item
             if len(self._new_hosts) + len(self._new_guests) >= self._batch:
                 await self._flush()
@@ -117,12 +125,33 @@ class Recording:
         self.strays += [stray(guest) for guest in strays]
         for guest in ours:
             row = rows.get(guest.id)
+            if self._shared:
+                self._counted(guest, row)
             if row is None:
                 continue
             self.seen[guest.host] = self.seen.get(guest.host, 0) + 1
             power = _POWERS.get(guest.state)
             if power is not None and power is not row.power and row.task is Task.NONE:
                 self.differs[guest.id] = power
+
+    def _counted(self, guest: Guest, row: Server | None) -> None:
+        """What the rack's own side counts for it: its needs there, and those of the copy that a move keeps."""
+        needs = [(guest.host, dict(stray(guest).needs if row is None else row.spec.shape.needs))]
+        if row is not None and row.resize is not None:
+            needs.append((row.resize.host, dict(row.resize.spec.shape.needs)))
+        for host, of_host in needs:
+            total = self._theirs.setdefault(host, {})
+            for cls, need in of_host.items():
+                total[cls] = total.get(cls, 0) + need
+
+    def _take_off(self) -> None:
+        """A guest that came between the count and the list was not counted: no host uses less than nothing."""
+        for host, needs in self._theirs.items():
+            row = self.columns.row(host)
+            for cls, need in needs.items():
+                index = self.columns.class_index(cls)
+                if row is not None and index is not None:
+                    self.columns.use(row, index, -need)
 
     async def _sweep(self) -> None:
         def work(unit: Unit) -> None:

@@ -105,6 +105,7 @@ class Places:
         self._epoch, holdings, self.said = await self._store.read(work)
         self.held = Held()
         self.held.load(holdings)
+        self._streams.unreported.waits(self.code, waits=self.held.waits(0, ""))
 
     def put_on(self, columns: Columns, strays: Sequence[Place]) -> None:
         """Adds what is held to the columns of a new picture, which from now on follow every change as well.
@@ -113,7 +114,6 @@ class Places:
         """
         self._next = columns
         self.said.put_on(columns)
-        # gap: where capacity is shared a scan counts our guests too: only what it could not see is then to be added
         for host, held in self.held.hosts():
             _use(columns, host, held, 1)
         for place in strays:
@@ -149,6 +149,7 @@ class Places:
         touched, self.held.touched = sorted(self.held.touched), set()
         if touched:
             self._streams.put_uses(self.code, [self.held.use(project) for project in touched])
+        self._streams.unreported.waits(self.code, waits=self.held.waits(0, ""))
 
     def digest(self) -> Mapping[str, int]:
         """The rack's counters now, for whoever was refused."""

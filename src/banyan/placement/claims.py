@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from banyan.core.errors import Conflict
 from banyan.core.order import Claim, Ground, GroupPolicy, Policy, Reason, Refusal, add_reasons
 from banyan.core.rack import Capacity
 from banyan.core.resources import ResourceClass, Shape
@@ -101,11 +102,14 @@ class Claims:
     def claim(self, order: str, ask: Ask, least: int = 1, most: int = 1, near: Around = NOBODY) -> Claim | Refusal:
         """Holds places for `most` guests, or as many as there are, but for no fewer than `least`; else for none.
 
-        The same order gets the same claim. `near.members` are the stored guests of the group: orders of
-        one group come here one at a time. A refusal counts every host.
+        The same order gets the same claim; one that asks for something else under its id is refused: what one of the
+        two gave back the other would hold no more. `near.members` are the stored guests of the group: orders of
+        one group come here one at a time. A refusal counts every host. Raises Conflict("other-order").
         """
         held = self._holds.get(order)
         if held is not None:
+            if (held.needs, held.group) != (ask.shape.needs, near.group) or not least <= held.claim.count <= most:
+                raise Conflict("other-order", f"{order} is pending here, and was claimed for something else")
             return held.claim
         asked = self._index(ask)
         left = self._under_ceiling(ask.shape) if self.ceiling else MAX_COUNT

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from banyan.core.errors import Conflict
 from banyan.core.host import Host
 from banyan.core.ids import ZoneCode
 from banyan.core.order import Claim, Ground, GroupPolicy, GroupScope, Hints, Order, Policy, Refusal, Specification
@@ -117,6 +118,21 @@ def test_the_same_order_gets_the_same_claim_and_takes_no_second_place() -> None:
     rack = claims(host(1, 2))
     assert rack.claim("a", SPREAD) is rack.claim("a", SPREAD)
     assert rack.fits(SPREAD) == 1
+
+
+def test_another_ask_under_the_same_id_is_refused() -> None:
+    rack = claims(host(1, 9))
+    rack.claim("a", SPREAD, 2, 3)
+    near = Around("g", GroupPolicy.ANTI_AFFINITY)
+    for other, least, most, beside in (
+        (Ask(shape({VCPU: 2})), 2, 3, NOBODY),
+        (SPREAD, 1, 1, NOBODY),
+        (SPREAD, 4, 9, NOBODY),
+        (SPREAD, 2, 3, near),
+    ):
+        with pytest.raises(Conflict, match="something else"):
+            rack.claim("a", other, least, most, beside)
+    assert rack.fits(SPREAD) == 6
 
 
 def test_pending_claims_outlive_a_newer_picture() -> None:

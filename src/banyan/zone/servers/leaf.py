@@ -274,8 +274,7 @@ class LeafServers:
         claim, spot = "", None
         if action in _PLACES:
             check(row, action, operator=is_operator(who))
-            claim = f"{id}/{row.move + 1}"
-            spot = await self._another_place(rack, row, action, arguments, claim)
+            claim, spot = await self._another_place(rack, row, action, arguments)
         revision = row.revision
 
         def work(unit: Unit, effect: Effect) -> Server:
@@ -303,14 +302,14 @@ class LeafServers:
         return server
 
     async def _another_place(
-        self, rack: RackServers, row: Server, action: Action, arguments: Arguments, claim: str
-    ) -> steps.Spot:
-        """Claimed, and pending. Raises NoValidHost."""
+        self, rack: RackServers, row: Server, action: Action, arguments: Arguments
+    ) -> tuple[str, steps.Spot]:
+        """Claimed, and what it is pending under. Raises NoValidHost."""
         spec = steps.wanted_specification(row, action, arguments)
         if arguments.availability_zone:
             hints = replace(spec.hints, hosts=())
             spec = replace(spec, availability_zone=arguments.availability_zone, hints=hints)
-        near = await rack.places.near(Order(claim, row.issuer, row.project, row.user, spec))
+        near = await rack.places.near(Order(row.id, row.issuer, row.project, row.user, spec))
         if row.host:
             members = {host: count - (host == row.host) for host, count in near.members.items()}
             near = with_fields(near, members=members)
@@ -318,7 +317,7 @@ class LeafServers:
             near = with_fields(near, different=near.different | {row.host})
         if arguments.host:
             near = Around(same=frozenset({arguments.host, *rack.places.named((arguments.host,))}))
-        return rack.places.claim_one(claim, row, spec, near)
+        return rack.places.claim_one(row, spec, near)
 
     def _rack(self, who: Who, server: Server) -> RackServers:
         """The rack of a server that the caller may change."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from banyan.core.digest import flatten
-from banyan.core.errors import Conflict
+from banyan.core.errors import Conflict, Unreachable
 from banyan.core.host import Host, HostWord
 from banyan.core.ids import RackCode, ZoneCode, code_text
 from banyan.core.lineage import UseRow
@@ -70,6 +70,7 @@ class Places:
         self.said = Said()
         self.changed: Callable[[], None] = lambda: None
         self.refused = 0
+        self._attempts = 0
         self._own = own
         self._store = store
         self._ids = ids
@@ -206,17 +207,24 @@ class Places:
         return frozenset(self.named({host.name for host in order.specification.hints.hosts if not host.path}))
 
     def claim(self, order: Order, near: Around = NOBODY) -> Claim:
-        """Pending under the order's id from now on. Raises NoValidHost."""
+        """Pending under the order's id from now on. Raises NoValidHost; Unreachable("order-undecided") while it is not
+        known what became of a claim under that id: what is found out then must find it as it was."""
+        if order.id in self._doubtful:
+            text = f"it is not known whether this was stored for order {order.id}; send the same again"
+            raise Unreachable("order-undecided", text, transient=True, retry_after=5.0)
         claim = self._open(order).claim(order.id, ask(order), order.least, order.most, near)
         if isinstance(claim, Refusal):
             self.refused += 1
             raise _no_valid_host(order, claim)
         return claim
 
-    def claim_one(self, id: str, server: Server, specification: Specification, near: Around = NOBODY) -> Spot:
-        """Another place for a server that exists, pending under `id`. Raises NoValidHost."""
+    def claim_one(self, server: Server, specification: Specification, near: Around = NOBODY) -> tuple[str, Spot]:
+        """Another place for a server that exists, and what it is pending under: an id of this attempt alone, so that
+        another about the same server neither gets this place nor gives it back. Raises NoValidHost."""
+        self._attempts += 1
+        id = f"{server.id}/{server.move + 1}/{self._attempts}"
         order = Order(id, server.issuer, server.project, server.user, specification)
-        return self.spot(self.claim(order, near).hosts[0], specification)
+        return id, self.spot(self.claim(order, near).hosts[0], specification)
 
     def give_back(self, id: str) -> None:
         """A claim that was not stored."""
@@ -248,11 +256,15 @@ class Places:
             for claim in claims:
                 if claim not in used:
                     self.give_back(claim)
-            self._follow(effect)
+            try:
+                self._follow(effect)
+            except Exception:
+                # It is stored, and memory does not say so: it must be made anew.
+                self._doubt()
+                raise
         except StoreUnknown:
             self._doubtful.update(claims)
-            self.in_doubt = True
-            self.doubted()
+            self._doubt()
             raise
         except BaseException:
             for claim in () if keep else claims:
@@ -288,6 +300,10 @@ class Places:
             self.said.say(seen, word, [columns for columns in shown if columns is not None])
         if effect.new or effect.pairs or effect.said:
             self.changed()
+
+    def _doubt(self) -> None:
+        self.in_doubt = True
+        self.doubted()
 
     async def reload(self, restore: Callable[[], Awaitable[None]]) -> None:
         """Memory from the rows, with no write under way; afterwards every commit's fate is known. `restore` makes the

@@ -334,13 +334,12 @@ class Work:
     async def _place_anew(self, server: Server, record: ActionRecord) -> Server | None:
         """The same server on another host, as its next copy; hosts on which it failed are left out."""
         spec = server.spec
-        order = Order(f"{server.id}/{server.move + 1}", server.issuer, server.project, server.user, spec)
-        near = await self._places.near(order)
+        near = await self._places.near(Order(server.id, server.issuer, server.project, server.user, spec))
         members = {host: n - (host == server.host) for host, n in near.members.items()}
         names = {one.host for one in record.events if one.result == "error"}
         hosts = {server.host, *self._places.named(names)}
         near = dataclasses.replace(near, members=members, different=near.different | hosts)
-        spot = self._places.claim_one(order.id, server, spec, near)
+        claim, spot = self._places.claim_one(server, spec, near)
         now = self._own.wall()
 
         def work(unit: Unit, effect: Effect) -> Server | None:
@@ -351,11 +350,11 @@ class Work:
             unit.servers.update((row, after))
             unit.actions.put(replace(record, updated=now))
             effect.pairs.append((row, after))
-            effect.claim = order.id
+            effect.claim = claim
             return after
 
         self.built_anew += 1
-        return await self._places.write("server.replaced", work, (order.id,))
+        return await self._places.write("server.replaced", work, (claim,))
 
     def _extended(self, server: Server, record: ActionRecord | None, event: EventRecord) -> ActionRecord:
         if record is None:

@@ -16,7 +16,7 @@ import msgspec
 
 from banyan.core.errors import Conflict
 from banyan.core.ids import RackCode, ZoneCode
-from banyan.core.order import FlavorSnapshot, Ground, ImageSource, KeySnapshot, Placed, Specification
+from banyan.core.order import FlavorSnapshot, Ground, ImageSource, KeySnapshot, NamedHost, Placed, Specification
 from banyan.core.time import Wall
 
 MAX_PAGE = 1_000
@@ -213,7 +213,8 @@ class Arguments(msgspec.Struct, frozen=True, array_like=True):
     RESIZE: `flavor` with the `needs`, `required` and `forbidden` that an order for it would have, `disk_config`.
     REBUILD: `image`, `name`, `description`, `metadata`, `key`, `user_data`, `hostname`, `disk_config`; `clear` names
     those to be emptied ("key", "user_data", "description"). RESCUE: `image`. SNAPSHOT: `image`, which is to be filled.
-    ATTACH, DETACH: `nic`. LOCK: `reason`. RESET: `state`. UNSHELVE, MIGRATE: `host`, `availability_zone`.
+    ATTACH, DETACH: `nic`. LOCK: `reason`. RESET: `state`. UNSHELVE, MIGRATE: `host`, `availability_zone`. These and
+    RESIZE: `hosts`, the only ones that will do, () for any, as the receiver names them.
     """
 
     flavor: FlavorSnapshot | None = None
@@ -234,6 +235,7 @@ class Arguments(msgspec.Struct, frozen=True, array_like=True):
     host: str = ""
     availability_zone: str = ""
     disk_config: str = ""
+    hosts: tuple[NamedHost, ...] | None = None
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):

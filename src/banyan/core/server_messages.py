@@ -14,7 +14,7 @@ import msgspec
 from banyan.core.errors import BadInput
 from banyan.core.host import MAX_REASON, HostChange
 from banyan.core.ids import RackCode, ZoneCode
-from banyan.core.order import MAX_GUESTS, Order, Refusal
+from banyan.core.order import MAX_GUESTS, MAX_HOSTS_LISTED, Order, Refusal
 from banyan.core.principal import Principal, ScopeKind
 from banyan.core.reading import read_msgpack
 from banyan.core.server import (
@@ -273,6 +273,8 @@ def _wrong(call: object) -> str:
                 return f"at most {MAX_RACKS} racks, each with some servers, got {len(call.racks)}"
         case ActCall(password=password) if password is not None and len(password) > MAX_PASSWORD:
             return f"a password of at most {MAX_PASSWORD} bytes, got {len(password)}"
+        case ActCall(arguments=Arguments(hosts=hosts)) if hosts is not None and len(hosts) > MAX_HOSTS_LISTED:
+            return f"at most {MAX_HOSTS_LISTED} hosts by name, got {len(hosts)}"
         case ActCall() | ChangeCall() | IdCall():
             return _wrong_id(call.id)
         case HostCall():

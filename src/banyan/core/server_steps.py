@@ -73,8 +73,13 @@ class Spot:
 
 
 def wanted_specification(server: Server, action: Action, arguments: Arguments) -> Specification:
-    """What the server will be: for the claim before RESIZE and the row after it, and for REBUILD."""
+    """What the server will be: for the claim before RESIZE, MIGRATE, UNSHELVE and the row after it, and for REBUILD."""
     spec, a = server.spec, arguments
+    if action in (Action.RESIZE, Action.MIGRATE, Action.UNSHELVE):
+        # In another zone no host will do of those that were the old one's.
+        hosts = a.hosts if a.hosts is not None else () if a.availability_zone else spec.hints.hosts
+        zone = a.availability_zone or spec.availability_zone
+        spec = replace(spec, hints=replace(spec.hints, hosts=hosts), availability_zone=zone)
     if action is Action.RESIZE and a.flavor is not None:
         spec = replace(spec, flavor=a.flavor, needs=a.needs, required=a.required, forbidden=a.forbidden)
     if action is Action.REBUILD:
@@ -113,7 +118,7 @@ def accepted(
             state = arguments.state or VmState.ERROR
             return replace(changed, state=state, task=Task.NONE, wanted=state, fault=None, progress=0)
     changed = replace(changed, task=TASKS[action], wanted=after, progress=0)
-    if action in (Action.RESIZE, Action.MIGRATE, Action.REBUILD):
+    if action in (Action.RESIZE, Action.MIGRATE, Action.REBUILD, Action.UNSHELVE):
         changed = replace(changed, spec=wanted_specification(server, action, arguments))
     if action in (Action.RESIZE, Action.MIGRATE):
         old = PendingResize(server.spec, server.host, server.host_name, server.state, server.move, now)

@@ -398,7 +398,7 @@ def for_member(order: Order, name: str, labels: Mapping[str, str], share: Share,
             hints,
             path=rest if first == name else hints.path,
             labels={key: value for key, value in hints.labels.items() if labels.get(key) != value},
-            hosts=hints.hosts if share.member[0] == "rack" else _below(hints.hosts, name),
+            hosts=hints.hosts if share.member[0] == "rack" else hosts_below(hints.hosts, name),
         )
         if hints.scope is GroupScope.ZONE and not hints.group:
             # It is kept here, for this order; below it is any order.
@@ -417,7 +417,7 @@ def for_member(order: Order, name: str, labels: Mapping[str, str], share: Share,
     )
 
 
-def _below(hosts: tuple[NamedHost, ...], name: str) -> tuple[NamedHost, ...]:
+def hosts_below(hosts: tuple[NamedHost, ...], name: str) -> tuple[NamedHost, ...]:
     """Those in the child of that name, as the child names them."""
     parts = [(host.path.partition("/"), host.name) for host in hosts]
     return tuple(NamedHost(rest, host) for (first, _, rest), host in parts if first == name)

@@ -74,6 +74,7 @@ class FakeServers:
         self.orders: list[tuple[Specification, int, int]] = []
         self.keys: dict[str, tuple[dict[str, object], Created]] = {}
         self.pages = 0
+        self.arguments: list[Arguments] = []
         self.passwords: list[tuple[str, Secret | None]] = []
         self.inventory = FakeInventory()
         self._sequence = count(1)
@@ -210,6 +211,7 @@ class FakeServers:
     ) -> Server:
         self._check_away()
         self.passwords.append((str(action), password))
+        self.arguments.append(arguments or Arguments())
         server = self._mine(who, id, f"compute:server_{action}")
         given = arguments or Arguments()
         operator = may_see(who)

@@ -8,6 +8,7 @@ import pytest
 
 from banyan.api.nova.versions import FIRST, HISTORY, LAST
 from banyan.core.order import NamedHost
+from banyan.core.server import Arguments
 from tests.api.nova.cloud import Cloud, run
 from tests.api.nova.fakes import IMAGE
 from tests.api.nova.inventory import HOSTS
@@ -331,5 +332,34 @@ def test_usage_counts_servers_that_are_there_and_those_that_are_gone() -> None:
         # OpenStack's SDK names no window where none is wanted; Nova reads its clock twice, and answers.
         assert await c.ok("GET", "/os-simple-tenant-usage/p1")
         assert (await c.ok("GET", "/os-simple-tenant-usage", token="admin"))["tenant_usages"] is not None
+
+    run(play)
+
+
+def test_a_server_that_gets_another_host_gets_one_that_an_aggregate_sends_it_to() -> None:
+    async def play(c: Cloud) -> None:
+        for number, name, host in ((1, "a", "host-h1"), (2, "b", "host-h2")):
+            wanted = {"aggregate": {"name": name, "availability_zone": name}}
+            await c.ok("POST", "/os-aggregates", wanted, "admin")
+            metadata = {"set_metadata": {"metadata": {"kind": name}}}
+            await c.ok("POST", f"/os-aggregates/{number}/action", metadata, "admin")
+            await c.ok("POST", f"/os-aggregates/{number}/action", {"add_host": {"host": host}}, "admin")
+        flavor = {"name": "of-b", "ram": 512, "vcpus": 1, "disk": 1, "id": "of-b"}
+        await c.ok("POST", "/flavors", {"flavor": flavor}, "admin")
+        specs = {"extra_specs": {"aggregate_instance_extra_specs:kind": "b"}}
+        await c.ok("POST", "/flavors/of-b/os-extra_specs", specs, "admin")
+        id, pinned = await c.server(), await c.server(availability_zone="a")
+        await c.ok("POST", f"/servers/{id}/action", {"resize": {"flavorRef": "of-b"}})
+        assert c.servers.arguments[-1].hosts == (NamedHost("", "host-h2"),)
+        answer = await c.ask("POST", f"/servers/{pinned}/action", {"resize": {"flavorRef": "of-b"}})
+        assert answer.status_code == 409, "none is in both"
+        other = await c.server()
+        await c.ok("POST", f"/servers/{other}/action", {"shelve": None})
+        answer = await c.ask(
+            "POST", f"/servers/{other}/action", {"unshelve": {"availability_zone": "none"}}, version="2.77"
+        )
+        assert answer.status_code == 400, answer.text
+        await c.ok("POST", f"/servers/{other}/action", {"unshelve": {"availability_zone": "b"}}, version="2.77")
+        assert c.servers.arguments[-1] == Arguments(availability_zone="b", hosts=(NamedHost("", "host-h2"),))
 
     run(play)

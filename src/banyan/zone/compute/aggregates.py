@@ -1,7 +1,5 @@
 """Aggregates: sets of hosts with an operator's notes, as this zone keeps them. Where they send servers: steering.py."""
 
-# gap: an aggregate is asked when a server is ordered, not when it is resized, or unshelved to another availability zone
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence

@@ -71,7 +71,7 @@ def make_compute(
     hosts = Hosts(desk, inventory, servers)
     steering = Steering(desk, hosts)
     ordering = Ordering(servers, flavors, key_pairs, groups, quotas, ceilings, steering, images, networks)
-    life = Life(desk, servers, ordering, flavors, key_pairs, quotas, ceilings, images, networks)
+    life = Life(desk, servers, ordering, flavors, key_pairs, quotas, ceilings, images, networks, steering)
     return Compute(
         desk,
         servers,

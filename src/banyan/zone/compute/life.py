@@ -30,6 +30,7 @@ from banyan.zone.compute.key_pairs import KeyPairs
 from banyan.zone.compute.ordering import Ordering, check_metadata, fitting, named, use_of
 from banyan.zone.compute.quotas import Quotas
 from banyan.zone.compute.sources import BootImage, Images, Networks
+from banyan.zone.compute.steering import Steering
 from banyan.zone.servers.below import not_done
 from banyan.zone.servers.surface import Servers
 
@@ -50,6 +51,7 @@ class Life:
         ceilings: Ceilings,
         images: Images,
         networks: Networks,
+        steering: Steering,
     ) -> None:
         self._desk = desk
         self._servers = servers
@@ -60,6 +62,7 @@ class Life:
         self._ceilings = ceilings
         self._images = images
         self._networks = networks
+        self._steering = steering
 
     async def delete(self, who: Principal, id: str) -> None:
         """Accepted when this returns. Its interfaces go with it, and the image of its disk if it was shelved."""
@@ -78,7 +81,9 @@ class Life:
         if server.spec.flavor is not None and server.spec.flavor.id == flavor.id:
             raise BadInput("same-flavor", "When resizing, instances must change flavor!")
         needs = fitting(flavor, image)
+        hosts = await self._steering.hosts(who, server.spec.availability_zone, flavor.extra_specs)
         arguments = Arguments(
+            hosts=hosts,
             flavor=flavor.snapshot(),
             needs=needs.amounts,
             required=needs.required,
@@ -179,7 +184,12 @@ class Life:
 
     async def unshelve(self, who: Principal, id: str, availability_zone: str, host: str = "") -> None:
         """`host`: the name of the only one that will do, in the rack that it is in."""
-        arguments = Arguments(availability_zone=availability_zone, host=host)
+        server = await self._servers.show(who, id)
+        require(who, "compute:server_unshelve", Target(project=server.project))
+        zone = await self._steering.bound(who, availability_zone)
+        specs = {} if server.spec.flavor is None else server.spec.flavor.extra_specs
+        hosts = await self._steering.hosts(who, zone or server.spec.availability_zone, specs)
+        arguments = Arguments(availability_zone=zone, host=host, hosts=hosts)
         await self._servers.act(who, id, Action.UNSHELVE, arguments)
         self._images.unshelved(id)
 

@@ -34,7 +34,6 @@ from banyan.core.server import Change, Created, Task, VmState
 from banyan.zone.compute.ceilings import Ceilings, Reservation
 from banyan.zone.compute.flavors import Flavors
 from banyan.zone.compute.groups import ServerGroups
-from banyan.zone.compute.hosts import DEFAULT_ZONE
 from banyan.zone.compute.key_pairs import KeyPairs
 from banyan.zone.compute.quotas import Quotas
 from banyan.zone.compute.sources import BootImage, Images, NetworkPlan, Networks
@@ -137,7 +136,7 @@ class Ordering:
         needs, snapshot = self._fitted(flavor, image)
         key = await self._key_pairs.snapshot(who, wish.key_name) if wish.key_name else None
         group, hints = await self._hints(who, wish)
-        zone = await self._zone(who, wish.availability_zone)
+        zone = await self._steering.bound(who, wish.availability_zone)
         listed = await self._steering.hosts(who, zone, flavor.extra_specs)
         if wish.host:
             listed = await self._steering.of_name(who, wish.host, zone, listed)
@@ -234,16 +233,6 @@ class Ordering:
                 raise _no_such_hint(id) from error
             if server.project != who.project:
                 raise _no_such_hint(id)
-
-    async def _zone(self, who: Principal, name: str) -> str:
-        """The availability zone to bind the order to. Raises BadInput("bad-zone") for one that no host is in."""
-        if not name:
-            return ""
-        zones = await self._steering.zones(who)
-        if name not in zones.up and zones.whole:
-            raise BadInput("bad-zone", "The requested availability zone is not available")
-        # Hosts that name none are shown in the default one, and can not be asked for by it.
-        return "" if name == DEFAULT_ZONE else name
 
     async def _placed(
         self,

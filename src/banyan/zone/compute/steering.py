@@ -60,6 +60,16 @@ class Steering:
                 up[one.availability_zone] = up.get(one.availability_zone, False) or usable
         return replace(zones, up=dict(sorted(up.items())))
 
+    async def bound(self, who: Principal, name: str) -> str:
+        """The availability zone to bind a server to. Raises BadInput("bad-zone") for one that no host is in."""
+        if not name:
+            return ""
+        zones = await self.zones(who)
+        if name not in zones.up and zones.whole:
+            raise BadInput("bad-zone", "The requested availability zone is not available")
+        # Hosts that name none are shown in the default one, and can not be asked for by it.
+        return "" if name == DEFAULT_ZONE else name
+
     async def hosts(self, who: Principal, zone: str, extra_specs: Mapping[str, str]) -> tuple[NamedHost, ...]:
         """The only hosts that will do for a server of that availability zone, and of a flavor with these extra specs;
         none where no aggregate says anything about it. Raises NoValidHost if no host is in the right aggregates."""

@@ -306,9 +306,6 @@ class LeafServers:
     ) -> tuple[str, steps.Spot]:
         """Claimed, and what it is pending under. Raises NoValidHost."""
         spec = steps.wanted_specification(row, action, arguments)
-        if arguments.availability_zone:
-            hints = replace(spec.hints, hosts=())
-            spec = replace(spec, availability_zone=arguments.availability_zone, hints=hints)
         near = await rack.places.near(Order(row.id, row.issuer, row.project, row.user, spec))
         if row.host:
             members = {host: count - (host == row.host) for host, count in near.members.items()}

@@ -19,7 +19,7 @@ from banyan.core.errors import BadInput, BanyanError, NotFound, Refused, Unreach
 from banyan.core.host import HostChange
 from banyan.core.identity import Caller, Role
 from banyan.core.ids import RISING_CHANCE, RackCode, ZoneCode, read_guest_id, rising_id
-from banyan.core.order import Order, Policy, Refusal, Specification, arguments, check_order
+from banyan.core.order import NamedHost, Order, Policy, Reason, Refusal, Specification, arguments, check_order
 from banyan.core.ports import Ids, Store
 from banyan.core.principal import Principal
 from banyan.core.secret import Secret
@@ -54,6 +54,7 @@ from banyan.core.server_messages import (
     WhyReply,
 )
 from banyan.core.time import Wall, iso
+from banyan.placement.choose import hosts_below
 from banyan.zone.deadline import Deadline
 from banyan.zone.own import Own
 from banyan.zone.roster import Roster
@@ -208,6 +209,8 @@ class TreeServers:
         if child is None:
             return await self._leaf.act(who, id, action, arguments, password)
         require_may_act(who, id)
+        if arguments is not None and arguments.hosts:
+            arguments = replace(arguments, hosts=self._there(child, arguments.hosts))
         secret = None if password is None else password.reveal()
         call = ActCall(id, action, arguments or Arguments(), person_of(who), secret)
         return (await self._ask(child, who, id, "act", call, ServerReply, within)).server
@@ -345,6 +348,15 @@ class TreeServers:
         if node is None or (ways is not None and node.via not in ways):
             raise _not_there(id)
         return node.via
+
+    def _there(self, child: ZoneCode, hosts: tuple[NamedHost, ...]) -> tuple[NamedHost, ...]:
+        """Those that are below that child, as it names them. Raises NoValidHost if none is: a server changes its host
+        within its rack."""
+        node = self._tree.get(child)
+        found = () if node is None else hosts_below(hosts, node.name)
+        if not found:
+            raise NoValidHost(1, {Reason.AGGREGATE: 1})
+        return found
 
     async def _ask(
         self,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Coroutine, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from banyan.core.compute import Flavor
 from banyan.core.errors import BadInput, Conflict, NotFound, Refused

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import msgspec
+
 UNLIMITED = -1
 # What fits the store's columns, and every client's integer.
 MAX_LIMIT = 2_147_483_647
@@ -60,8 +62,7 @@ DEFAULTS: Mapping[Quota, int] = {
 Limits = Mapping[Quota, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(msgspec.Struct, frozen=True, gc=False):
     """What servers hold: how many, vCPUs, MiB of memory."""
 
     servers: int = 0

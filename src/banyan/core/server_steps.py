@@ -7,8 +7,8 @@ Each change raises the revision.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from banyan.core.deed import Deed, Operation, Sighting
@@ -60,8 +60,7 @@ _SEEN: Mapping[Power, VmState] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True):
     """A host that was claimed: its id, its name, its availability zone."""
 
     host: str

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -69,8 +70,7 @@ def closed_rack(rack: Rack) -> str:
     return "" if rack.health is RackHealth.AVAILABLE else Reason.UNAVAILABLE
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
+class Want(msgspec.Struct, frozen=True):
     """What an order asks of a member. `way`: names from here downwards, as far as the order says. `among`: members
     that have a host which it names, "" for own racks; None for any."""
 

@@ -9,9 +9,9 @@ stores what must be stored before that, and tells here what came back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -46,8 +46,7 @@ class Chance(Protocol):
         """A uniform integer in [0, bound)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(msgspec.Struct, frozen=True):
     """So many guests go to that member, counted from `first` for their names (core.order.Order).
 
     `order`: under which id; a member that is asked for more than once gets another each time

@@ -7,7 +7,6 @@ may be killed at any time. Without a zone it answers 503 with Retry-After. It re
 from __future__ import annotations
 
 import asyncio
-import gc
 import hashlib
 import os
 import signal
@@ -39,6 +38,7 @@ from banyan.core.time import Mono, Wall
 from banyan.serve.api_certificate import show
 from banyan.serve.begin import own_certificate
 from banyan.serve.clock import SystemClock, SystemIds
+from banyan.serve.collect import settle
 from banyan.serve.config import Settings
 from banyan.serve.observe import configure
 from banyan.serve.queue import Named, queue_context
@@ -293,8 +293,7 @@ async def _serve(settings: Settings) -> int:
                 await asyncio.wait({there, stopped}, return_when=asyncio.FIRST_COMPLETED)
                 there.cancel()
             log.info("API process is up", version=__version__, api=settings.api_url)
-            gc.collect()
-            gc.freeze()
+            settle()
             serving = tasks.create_task(server.serve(sockets=[sock]), name="api")
             await stopped
             server.should_exit = True

@@ -8,7 +8,6 @@ the zone's tasks end, drivers close, the store closes last.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import ssl
@@ -38,6 +37,7 @@ from banyan.serve.api_certificate import api_context
 from banyan.serve.assemble import Adapters, Assembled, assemble
 from banyan.serve.begin import check_start, own_certificate, seal_file
 from banyan.serve.clock import SystemClock, SystemIds
+from banyan.serve.collect import settle
 from banyan.serve.compute import open_compute
 from banyan.serve.config import Settings
 from banyan.serve.first_admin import NAME as PASSWORD_FILE
@@ -129,9 +129,7 @@ async def _serve(settings: Settings, join_code: str | None, observer: Observer |
             link=settings.link.listen,
             data=str(settings.folder),
         )
-        # What is loaded by now stays: a collection that walks it would hold the loop for longer than a heartbeat.
-        gc.collect()
-        gc.freeze()
+        settle()
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = [tasks.create_task(built.zone.run(), name="zone")]

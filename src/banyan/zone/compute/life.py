@@ -91,7 +91,8 @@ class Life:
             disk_config=disk_config,
         )
         more = (use_of(flavor) - held_by(server.spec.flavor)).above_zero()
-        reservation = await self._ceilings.reserve(replace(who, project=server.project), replace(more, servers=0))
+        wanted = Use(0, more.vcpu, more.memory_mib)
+        reservation = await self._ceilings.reserve(replace(who, project=server.project), wanted)
         try:
             changed = await self._servers.act(who, id, Action.RESIZE, arguments)
         except (Unreachable, Broken, asyncio.CancelledError):

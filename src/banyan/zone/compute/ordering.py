@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 from msgspec import structs
 
 from banyan.core.compute import Flavor, ServerGroup
@@ -51,8 +52,7 @@ _MAX_FITS = 4_096
 _NAMED = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True):
     """What a user wants. `image` "" is none. `no_network`: no interface, whatever the project has.
 
     `group`, `same_host`, `different_host` are ids, as the hints of a request name them; `group_scope` says what the
@@ -64,8 +64,8 @@ class Wish:
     flavor: str
     image: str = ""
     description: str | None = None
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    notes: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = {}
+    notes: Mapping[str, str] = {}
     key_name: str = ""
     user_data: str = ""
     config_drive: bool = False
@@ -80,7 +80,7 @@ class Wish:
     group_scope: GroupScope = GroupScope.HOST
     same_host: tuple[str, ...] = ()
     different_host: tuple[str, ...] = ()
-    hints: Mapping[str, str] = field(default_factory=dict)
+    hints: Mapping[str, str] = {}
     hostname: str = ""
     disk_config: str = "MANUAL"
     least: int = 1
@@ -335,7 +335,7 @@ def _left(error: BanyanError, failure: BanyanError, ids: Sequence[str]) -> Unrea
 
 def _asked(wish: Wish) -> dict[str, object]:
     """By what a wish under a retry key is known to be the same: as the user put it, whatever was looked up for it."""
-    return {one.name: getattr(wish, one.name) for one in fields(wish) if one.name != "retry_key"}
+    return {name: getattr(wish, name) for name in wish.__struct_fields__ if name != "retry_key"}
 
 
 def _no_such_hint(id: str) -> BadInput:

@@ -99,6 +99,7 @@ def diagnose(status: StatusView, metrics: Metrics, backup_days: float) -> Iterat
     yield from _queues(metrics)
     yield _orders(metrics)
     yield _activations(metrics)
+    yield from _receivers(metrics)
     yield from _disk(metrics)
     if backup_days:
         yield _backup(metrics, now, backup_days)
@@ -222,6 +223,13 @@ def _activations(metrics: Metrics) -> Finding:
     return Finding(
         "activities", False, f"failing now: {', '.join(sorted(failing))}", "the log says why; it tries again"
     )
+
+
+def _receivers(metrics: Metrics) -> Iterator[Finding]:
+    waiting = dict(_by(metrics, "banyan_receiver_backlog", "receiver"))
+    for name, failing in _by(metrics, "banyan_receiver_failing", "receiver"):
+        text = f"{'takes no alarms' if failing else 'is told'}; {number(int(waiting.get(name, 0)))} lines wait for it"
+        yield Finding(f"receiver {name}", not failing, text, f"banyan receiver test {name}")
 
 
 def _disk(metrics: Metrics) -> Iterator[Finding]:

@@ -96,6 +96,7 @@ def found(code: str) -> list[HelpPage]:
     return pages
 
 
+# gap: an error has the page of its kind, not one of its code
 @cache
 def everything() -> list[HelpPage]:
     """By code, events first."""

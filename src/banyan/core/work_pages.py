@@ -46,10 +46,10 @@ WORK_PAGES: Final[Mapping[str, Page]] = {
     ),
     "rack-contested": Page(
         Severity.ERROR,
-        "Since {since} more than one zone reports {name}.",
-        "It counts once, where it was first.",
-        "Orders that name its servers go to that zone only.",
-        RACKS,
+        "Since {since} more than one zone names this rack: {name}; the line says which.",
+        "The zone that named it first has it, and orders go there.",
+        "The other zone's word about it.",
+        "`banyan journal --kind rack-contested`",
     ),
     "host-disabled": Page(
         Severity.NOTICE,
@@ -95,16 +95,16 @@ WORK_PAGES: Final[Mapping[str, Page]] = {
     ),
     "order-lost": Page(
         Severity.ERROR,
-        "What became of a part of the order {name} could not be found out, since {since}.",
-        "It counts as lost; its place is given back.",
+        "A member has lost what it had claimed for the order {name}; this was heard at {since}.",
+        "Nothing is begun there, and nothing is made twice.",
         NOTHING,
         ABOUT,
     ),
     "order-unknown": Page(
         Severity.WARNING,
-        "The order {name} was asked for before a restore; since {since} its parts are looked for.",
-        "Nothing is made twice.",
-        "Its place is kept until that is known.",
+        "This zone was restored while the order {name} was being decided; that was noticed at {since}.",
+        "It is not decided again. Whoever claimed something for it keeps it, and shows it.",
+        "Nothing is made for it anew.",
         ABOUT,
     ),
     "server-failed": Page(

@@ -215,15 +215,15 @@ ZONE_PAGES: Final[Mapping[str, Page]] = {
     "child-unavailable": Page(
         Severity.ERROR,
         "The zone {name} says since {since} that it can not do its work; the line says why.",
-        "It gets no new orders.",
-        "Its figures are shown as unknown.",
+        "It goes on with what it can, and sets apart in its figures what it does not know.",
+        "New servers on racks that do not answer.",
         SHOW,
     ),
     "child-rolled-back": Page(
         Severity.CRITICAL,
         "The zone {name} came back at {since} as an older copy of itself: a restored backup, or a clone.",
-        "What it says is not believed.",
-        "It is out of the totals until somebody accepts it as it is.",
+        "It is heard, and what it has is not offered.",
+        "New servers there, until it has caught up or somebody accepts it as it is.",
         "`banyan zone accept {name}`, once it is certain that no other copy runs",
     ),
     "child-left": Page(
@@ -258,7 +258,7 @@ ZONE_PAGES: Final[Mapping[str, Page]] = {
         Severity.WARNING,
         "Somebody banned the zone {name} at {since}.",
         "Its session was cut, its key is refused.",
-        "It is out of the totals.",
+        "What it last reported counts as unknown.",
         "`banyan zone unban {name}`",
     ),
     "child-unbanned": Page(
@@ -305,8 +305,8 @@ ZONE_PAGES: Final[Mapping[str, Page]] = {
     ),
     "lineage-settled": Page(
         Severity.WARNING,
-        "Two zones reported the same zones below them; since {since} those count under one, not under {name}.",
-        "Each zone is counted once.",
+        "At {since} zones that {name} had reported were found to be somewhere else.",
+        "Each counts once, where it is; {name} is asked again for what it has.",
         NOTHING,
         SHOW,
     ),

@@ -30,6 +30,7 @@ from banyan.link.websocket_wire import WebSocketDialer
 from banyan.serve.begin import addresses, same_port
 from banyan.serve.clock import SystemClock, SystemIds
 from banyan.serve.config import Settings
+from banyan.serve.receivers import SocketSenders
 from banyan.store.glance import Parents, parents
 from banyan.store.lock import holder
 from banyan.trust import tokens
@@ -48,7 +49,7 @@ NOTABLE = 30.0
 def check(settings: Settings, join_code: str | None) -> tuple[Finding, ...]:
     """All findings, in the order of a start. Raises nothing of ours: what fails is a finding."""
     clock, ids = SystemClock(), SystemIds()
-    found = [settled(settings), *folder(settings.folder), open_files(), *listening(settings)]
+    found = [settled(settings), *alarms(settings), *folder(settings.folder), open_files(), *listening(settings)]
     return (*found, *asyncio.run(_outside(settings, join_code, clock, ids)))
 
 
@@ -92,6 +93,22 @@ def settled(settings: Settings) -> Finding:
     except BanyanError as error:
         return Finding("settings", False, error.text, "see docs/generated/settings.md")
     return Finding("settings", True, f"zone {settings.zone.name!r}, {len(settings.rack)} racks")
+
+
+def alarms(settings: Settings) -> Iterable[Finding]:
+    """Whether each receiver of alarms has the files that it needs. None is told anything."""
+    try:
+        specs = settings.for_zone().receivers
+    except BanyanError:
+        return  # named by `settled` already
+    for spec in specs:
+        what = f"receiver {spec.name}"
+        try:
+            SocketSenders().make(spec)
+        except BanyanError as error:
+            yield Finding(what, False, error.text, "see docs/guide/alarms.md")
+        else:
+            yield Finding(what, True, f"{spec.where}, not asked: `banyan receiver test {spec.name}` once the zone runs")
 
 
 def folder(data: Path) -> Iterable[Finding]:

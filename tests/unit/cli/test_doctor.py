@@ -48,6 +48,8 @@ METRICS = {
     "banyan_members_owed_a_word": 0,
     'banyan_activation_failing{name="inventory",rack="c0de"}': 0,
     'banyan_scan_interval_seconds{rack="sim"}': 60,
+    'banyan_receiver_failing{receiver="pager"}': 0,
+    'banyan_receiver_backlog{receiver="pager"}': 12,
     "banyan_disk_free_bytes": 50 << 30,
     "banyan_database_growth_bytes_per_day": 1 << 20,
     "banyan_backup_made_seconds": NOW - DAY,
@@ -79,6 +81,7 @@ CASES: dict[str, tuple[dict[str, object], dict[str, float]]] = {
     "deeds (sim)": ({}, {'banyan_deeds_waiting{rack="sim"}': 20_000}),
     "orders": ({}, {"banyan_orders_held": 3, "banyan_orders_held_seconds": 4000}),
     "activities": ({}, {'banyan_activation_failing{name="inventory",rack="c0de"}': 1}),
+    "receiver pager": ({}, {'banyan_receiver_failing{receiver="pager"}': 1}),
     "disk": ({}, {"banyan_disk_free_bytes": 100 << 20}),
     "backup": ({}, {"banyan_backup_made_seconds": NOW - 8 * DAY}),
 }

@@ -221,3 +221,17 @@ def test_each_rack_is_asked_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no answer" in of(silent).found
     assert of(Refused("bad-option", "hosts must be a number")).found == "hosts must be a number"
     assert well.closed and silent.closed
+
+
+def test_a_receiver_of_alarms_without_its_files_is_named(tmp_path: Path) -> None:
+    secret, file = tmp_path / "secret", tmp_path / "banyan.toml"
+    row = f'name = "pager"\nkind = "webhook"\naddress = "https://alarms.example/s3cret"\nsecret_file = "{secret}"\n'
+    file.write_text(f'[zone]\nname = "lab"\n[[receiver]]\n{row}')
+    settings = load(file, {"data": str(tmp_path)})
+    (finding,) = check.alarms(settings)
+    assert (finding.what, finding.ok) == ("receiver pager", False) and "No such file" in finding.found
+    secret.write_text("whsec_" + "QUFB" * 10)
+    secret.chmod(0o600)
+    (finding,) = check.alarms(settings)
+    assert finding.ok and "s3cret" not in finding.found
+    assert not list(check.alarms(load(None, {"zone.name": "LAB"})))

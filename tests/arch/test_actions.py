@@ -9,6 +9,8 @@ import pytest
 
 from banyan.core.deed import Operation
 from banyan.drivers.orders_contract import JUDGED
+from banyan.drivers.registry import DriverContext
+from banyan.serve.clock import SystemClock, SystemIds
 from dev.matrix import drivers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,3 +33,12 @@ def test_an_empty_cell_names_its_decision(kind: str) -> None:
         found = re.search(r"decision (\d+)", why)
         assert found, f"{kind} is not asked to {operation}: say why, and which decision says so"
         assert list((ROOT / "docs" / "decisions").glob(f"{int(found.group(1)):04}-*.md"))
+
+
+def test_a_driver_takes_the_orders_that_its_registration_promises() -> None:
+    """Of ours: made with the options by which they take orders."""
+    asked = {"sim": {}, "openstack": {"cloud": "none", "mode": "place"}}
+    assert set(asked) == set(KINDS)
+    for kind, options in asked.items():
+        context = DriverContext("rack", SystemClock(), SystemIds())
+        assert KINDS[kind].open(options, context).operations == KINDS[kind].operations  # type: ignore[attr-defined]  # a Kind that is a Registration

@@ -6,7 +6,9 @@ and `lanes` are the I/O, from pace to sockets; the others are pure. README.md an
 `observe` it must never send anything but GET and token requests, in mode `place` nothing that `writes` does not list.
 """
 
+from banyan.core.deed import Operation
 from banyan.drivers.openstack.driver import OpenStackDriver
+from banyan.drivers.openstack.hands import OPERATIONS
 from banyan.drivers.openstack.options import OpenStackOptions
 from banyan.drivers.registry import Registration
 
@@ -15,6 +17,12 @@ REGISTRATION = Registration(
     summary="an OpenStack cloud that stands already (Train or newer), observed, or placed on, through its own APIs",
     options=OpenStackOptions,
     make=OpenStackDriver,
+    operations=OPERATIONS,
+    without={
+        Operation.SNAPSHOT: "its data would stay in the cloud, not in the image promised above (decision 36)",
+        Operation.ATTACH: "its servers have no ports of ours in the cloud's network service yet (decision 36)",
+        Operation.DETACH: "its servers have no ports of ours in the cloud's network service yet (decision 36)",
+    },
 )
 
 __all__ = ["REGISTRATION", "OpenStackDriver", "OpenStackOptions"]

@@ -1,27 +1,28 @@
 """Which zones were refused, and who had reported them: whoever did is asked again once such a zone leaves its place.
 
-A hint, not the truth: what is forgotten here comes with its carrier's next whole lineage. So it is bounded, and each
-carrier (the child that reported) has a share of its own: one that reports zones without end pushes out none of others.
+A hint, not the truth: what is forgotten here comes with its carrier's next whole lineage. So it is bounded: as many as
+one child may report (inbox.MAX_LINEAGE), of all carriers (children that reported) together. Beyond that whoever has
+most forgets its oldest, so that one that reports zones without end pushes out none of others.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 
 from banyan.core.ids import ZoneCode
 
-# One is enough for a carrier to be asked again, and then it is told anew what is refused.
-SHARE = 100
+# Some 300 bytes each.
 MOST = 100_000
 
 
-# gap: of more refused zones than a carrier's share the oldest are asked for again only after a restart
 class RefusedZones:
-    """At most `share` zones of one carrier, the newest; `most` in all, but at least one of each carrier."""
+    """At most `most` zones in all, but at least one, the newest, of each carrier."""
 
-    def __init__(self, share: int = SHARE, most: int = MOST) -> None:
-        self._share = share
+    def __init__(self, most: int = MOST) -> None:
         self._most = most
+        # Carriers by how many they have, the most first; entries that are not so any more are passed over.
+        self._sizes: list[tuple[int, ZoneCode]] = []
         self._carriers: dict[ZoneCode, set[ZoneCode]] = {}
         # Dictionaries for their order.
         self._codes: dict[ZoneCode, dict[ZoneCode, None]] = {}
@@ -33,18 +34,34 @@ class RefusedZones:
     def put(self, carrier: ZoneCode, codes: Iterable[ZoneCode]) -> None:
         """This carrier reported them, and they may not be there."""
         for code in codes:
-            held = self._codes.get(carrier, {})
+            held = self._codes.setdefault(carrier, {})
             if code in held:
                 continue
-            if held and (len(held) >= self._share or self._count >= self._most):
-                self._drop(carrier, next(iter(held)))
-            elif self._count >= self._most:
-                greedy = max(self._codes, key=lambda one: len(self._codes[one]))
-                if len(self._codes[greedy]) > 1:
-                    self._drop(greedy, next(iter(self._codes[greedy])))
-            self._codes.setdefault(carrier, {})[code] = None
+            held[code] = None
             self._carriers.setdefault(code, set()).add(carrier)
             self._count += 1
+            heapq.heappush(self._sizes, (-len(held), carrier))
+            if self._count > self._most:
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """Of whoever has most, if that is more than one."""
+        if len(self._sizes) > 2 * self._count:
+            self._sizes = [(-len(held), carrier) for carrier, held in self._codes.items()]
+            heapq.heapify(self._sizes)
+        while self._sizes:
+            size, carrier = self._sizes[0]
+            held = self._codes.get(carrier, {})
+            if len(held) == -size:
+                if len(held) > 1:
+                    self._drop(carrier, next(iter(held)))
+                    heapq.heapreplace(self._sizes, (-len(held), carrier))
+                return
+            if 0 < len(held) < -size:
+                # It has fewer than when it was noted last.
+                heapq.heapreplace(self._sizes, (-len(held), carrier))
+            else:
+                heapq.heappop(self._sizes)
 
     def forget(self, carrier: ZoneCode, codes: Iterable[ZoneCode]) -> None:
         """This carrier reports them no more, or they were taken."""

@@ -32,8 +32,30 @@ def test_whoever_reported_a_zone_is_named_once_when_it_is_free() -> None:
     assert len(refused) == 0
 
 
+def test_of_many_zones_of_one_carrier_each_is_asked_for_again() -> None:
+    refused = RefusedZones()
+    refused.put(A, codes(100, 5_000))
+    assert all(refused.free(code) == [A] for code in codes(100, 5_000))
+    assert len(refused) == 0
+
+
+def test_what_is_taken_meanwhile_makes_room_for_others() -> None:
+    refused = RefusedZones(most=30)
+    refused.put(A, codes(100, 20))
+    refused.forget(A, codes(100, 18))
+    refused.put(B, codes(1_000, 20))
+    refused.put(C, codes(2_000, 20))
+    assert len(refused) == 30
+    assert refused.of(A) == set(codes(118, 2)), "it has fewest"
+    assert abs(len(refused.of(B)) - len(refused.of(C))) <= 1
+    refused.leave(B)
+    refused.leave(C)
+    refused.put(B, codes(1_000, 40))
+    assert len(refused) == 30 and refused.of(A) == set(codes(118, 2))
+
+
 def test_a_carrier_that_reports_without_end_pushes_out_its_own_only() -> None:
-    refused = RefusedZones(share=10)
+    refused = RefusedZones(most=13)
     refused.put(A, codes(100, 3))
     for number in range(200):
         refused.put(B, codes(1_000 + number * 64, 64))
@@ -44,7 +66,7 @@ def test_a_carrier_that_reports_without_end_pushes_out_its_own_only() -> None:
 
 
 def test_a_crowd_of_carriers_leaves_room_for_one_zone_of_each() -> None:
-    refused = RefusedZones(share=10, most=20)
+    refused = RefusedZones(most=20)
     for number in range(2):
         refused.put(ZoneCode(10 + number), codes(1_000 + number * 10, 10))
     assert len(refused) == 20
@@ -53,7 +75,7 @@ def test_a_crowd_of_carriers_leaves_room_for_one_zone_of_each() -> None:
     assert len(refused) == 20
     assert refused.free(ZoneCode(104)) == [A]
     assert refused.free(ZoneCode(204)) == [B]
-    alone = RefusedZones(share=10, most=2)
+    alone = RefusedZones(most=2)
     for carrier in (A, B, C):
         alone.put(carrier, codes(100 * carrier, 2))
     assert [alone.free(ZoneCode(100 * carrier + 1)) for carrier in (A, B, C)] == [[A], [B], [C]]

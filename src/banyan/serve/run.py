@@ -164,6 +164,7 @@ async def _offer(
     network.desk.news.listener = compute.life.reconnected
     api.offer(SERVICES, identity.gate, Surfaces(identity, compute, images, network), face)
     upkeep = Loop(network.upkeep(zone.clock), zone.clock, zone.ids)
+    network.serving.heed = upkeep.signal
     return {"images": images.run, "networks": upkeep.run}
 
 

@@ -67,8 +67,13 @@ async def show(call: Call) -> Answer:
 async def found(call: Call) -> Server:
     """The server that the path names. Raises NotFound("no-server"), to an administrator too of one that was deleted:
     clients wait for that."""
-    server = await call.compute.servers.show(call.principal, server_id(call))
+    try:
+        server = await call.compute.servers.show(call.principal, server_id(call))
+    except NotFound:
+        await call.compute.life.left(call.principal, server_id(call))
+        raise
     if server.state is VmState.DELETED:
+        await call.compute.life.left(call.principal, server.id)
         raise NotFound("no-server", f"Instance {server.id} could not be found.")
     return server
 

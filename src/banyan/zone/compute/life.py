@@ -11,17 +11,19 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
+import structlog
 from msgspec import structs
 
 from banyan.core.compute import Migration, MigrationKind, MigrationState
 from banyan.core.errors import BadInput, BanyanError, Broken, Conflict, NotFound, Unreachable
+from banyan.core.identity import SYSTEM
 from banyan.core.order import FlavorSnapshot, ImageSource, NetworkWish
 from banyan.core.permissions import Target, require
 from banyan.core.principal import Principal
 from banyan.core.quota import Use
 from banyan.core.records import Unit
 from banyan.core.secret import Secret
-from banyan.core.server import Action, Arguments, Change, Nic, Server, VmState
+from banyan.core.server import Action, Arguments, Change, Nic, Server, Task, VmState
 from banyan.core.time import Wall
 from banyan.zone.compute.ceilings import Ceilings
 from banyan.zone.compute.desk import Desk
@@ -33,6 +35,8 @@ from banyan.zone.compute.sources import BootImage, Images, Networks
 from banyan.zone.compute.steering import Steering
 from banyan.zone.servers.below import not_done
 from banyan.zone.servers.surface import Servers
+
+log = structlog.get_logger("banyan.compute")
 
 # Migrations that were settled so long ago are forgotten, seconds; each new one takes along some of them.
 MIGRATIONS_LIFE = 7 * 86_400.0
@@ -65,12 +69,28 @@ class Life:
         self._steering = steering
 
     async def delete(self, who: Principal, id: str) -> None:
-        """Accepted when this returns. Its interfaces go with it, and the image of its disk if it was shelved."""
+        """Accepted when this returns. Its interfaces go once it is gone: until then its guest may use their addresses.
+        The image of its disk goes with it if it was shelved."""
         server = await self._servers.act(who, id, Action.DELETE)
         self._ceilings.deleted(server.project)
-        await self._networks.release(who, id)
+        if server.state is VmState.DELETED:
+            await self._networks.release(who, id)
+        else:
+            self._networks.leaving(who, id)
         if server.state in (VmState.SHELVED, VmState.OFFLOADED):
             self._images.unshelved(id)
+
+    async def left(self, who: Principal, id: str) -> None:
+        """Somebody is about to be told that the server is not there, and may want what it had next: if it was deleted
+        nothing is left of it now."""
+        try:
+            if await self._networks.plugged([id]):
+                server = await self._servers.show(SYSTEM, id)
+                if server.state is VmState.DELETED:
+                    await self._networks.release(who, id)
+        except BanyanError as error:
+            # It may be anywhere, and is looked after by those who keep the ports.
+            log.info("ports of a server not given back yet", server=id, code=error.code)
 
     async def resize(self, who: Principal, id: str, flavor_id: str, disk_config: str) -> None:
         """Raises BadInput("bad-flavor"), ("same-flavor"), Refused("quota-exceeded"), and what Servers.act raises."""
@@ -217,7 +237,11 @@ class Life:
         nic = next((one.nic for one in there if one.nic.port == port), None)
         if nic is None:
             raise NotFound("no-port", f"Port {port[:255]} is not attached to server {id}.")
-        await self._servers.act(who, id, Action.DETACH, Arguments(nic=nic))
+        after = await self._servers.act(who, id, Action.DETACH, Arguments(nic=nic))
+        if after.task is Task.DETACHING:
+            # Until that is done the guest has it, and may use its addresses.
+            self._networks.leaving(who, id, port)
+            return
         await self._networks.detach(who, server, port)
         await self.reconnected(who, id)
 

@@ -311,11 +311,13 @@ class Ordering:
             raise
 
     async def _let_go(self, who: Principal, id: str) -> None:
-        """The ports of a server that is going. Of one that was not reached yet they are given back once it is gone
-        (zone/networks/upkeep.py): until then it may use their addresses."""
+        """The ports of a server that is going are given back once it is gone (zone/networks/upkeep.py): until then it
+        may use their addresses."""
         try:
             server = await self._servers.show(who, id)
-            if server.task is not Task.DELETING and server.state is not VmState.DELETED:
+            if server.state is not VmState.DELETED:
+                if server.task is Task.DELETING:
+                    self._networks.leaving(who, id)
                 return
         except NotFound:
             pass

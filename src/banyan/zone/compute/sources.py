@@ -152,10 +152,18 @@ class Networks(Protocol):
         """One more interface for a server that exists. Errors as `plan`."""
 
     async def detach(self, who: Principal, server: Server, port: str) -> None:
-        """Unbinds a port, and deletes it if it is `ours`. Raises NotFound("no-port")."""
+        """The server has it no more: unbinds a port, and deletes it if it is `ours`. Raises NotFound("no-port")."""
 
     async def release(self, who: Principal, server: str) -> None:
-        """The server is being deleted: ports of ours go, the users' own are unbound. Safe to repeat."""
+        """The server is gone: ports of ours go, the users' own are unbound. Safe to repeat."""
+
+    def leaving(self, who: Principal, server: str, port: str = "") -> None:
+        """The server is being deleted, or is losing that port: once that is done the same as `release`, or `detach`,
+        and not before: until then the guest may use the addresses. No promise hangs on this word, which a crash may
+        lose: ports of deleted servers the implementer finds by itself, only later."""
+
+    async def plugged(self, servers: Sequence[str]) -> bool:
+        """True if any of them has a port."""
 
     async def interfaces(self, who: Principal, server: Server) -> Sequence[Interface]: ...
 

@@ -7,7 +7,7 @@ this asks a leaf anything: who has which address is this zone's own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from banyan.core import addresses as arithmetic
@@ -33,10 +33,17 @@ from banyan.zone.networks.places import Places
 OWNER = f"{COMPUTE}{DEFAULT_ZONE}"
 # Servers whose ports are looked up in one statement.
 _SOME = 200
+# Servers and ports that are remembered as going.
+MAX_GOING = 10_000
 
 
 class ServerNetworks:
+    """`going`: servers that are being deleted, and ports (else "") that are being detached, with who asked for it: they
+    are looked after by upkeep.py, which is woken by `heed`."""
+
     def __init__(self, desk: Desk) -> None:
+        self.going: dict[tuple[str, str], Principal] = {}
+        self.heed: Callable[[], None] = lambda: None
         self._desk = desk
 
     async def plan(
@@ -275,6 +282,23 @@ class ServerNetworks:
             return len(found)
 
         return await self._desk.change("network.released", work)
+
+    def leaving(self, who: Principal, server: str, port: str = "") -> None:
+        while len(self.going) >= MAX_GOING:
+            # It is found by the walk, later.
+            self.going.pop(next(iter(self.going)))
+        self.going[server, port] = who
+        self.heed()
+
+    async def detached(self, who: Principal, server: Server, port: str) -> int:
+        """A port that the guest has no more, given back; 1 if it was there."""
+        found = await self._desk.read(lambda rows: rows.ports.get(port))
+        try:
+            await self.detach(who, server, port)
+        except NotFound:
+            return 0
+        await self._desk.news.tell(who, [found])
+        return 1
 
     async def plugged(self, servers: Sequence[str]) -> bool:
         """True if any of them has a port."""

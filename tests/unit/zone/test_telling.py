@@ -259,6 +259,19 @@ def test_a_test_that_is_taken_ends_that_it_is_gone(lab: Lab) -> None:
         lab.run(lab.receivers.test(SYSTEM, "other"))
 
 
+def test_a_test_that_is_taken_tells_that_a_dead_one_is_back_and_once(lab: Lab) -> None:
+    lab.other.fails = DOWN
+    lab.write("child-lost", "east")
+    lab.go_on(1_000)
+    assert lab.row().dead
+    lab.other.fails = None
+    assert lab.run(lab.receivers.test(SYSTEM, "siem")).state == "well"
+    assert len(lab.lines("receiver-back")) == 1
+    lab.go_on(1_000)
+    assert len(lab.lines("receiver-back")) == 1
+    assert lab.targets == ["siem", "east"]
+
+
 def test_what_a_receiver_takes_from_nobody_does_not_hold_up_the_rest(lab: Lab) -> None:
     def judge(notice: object) -> None:
         lab.other.fails = SendFailed("answered 422", refused=True) if getattr(notice, "target", "") == "odd" else None

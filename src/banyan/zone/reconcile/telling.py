@@ -132,11 +132,7 @@ class Telling:
         return await self._tell(batch, row)
 
     def _standing(self, unit: Unit) -> _Standing:
-        row = unit.receivers.get(self.spec.name)
-        if row is None:
-            raise NotFound(
-                "no-receiver", f"the receiver {self.spec.name} has no place in the journal; restart the zone"
-            )
+        row = self._row(unit)
         first = unit.journal.page(row.number, 1, {})
         return _Standing(row, unit.journal.last(), first[0] if first else None)
 
@@ -205,7 +201,7 @@ class Telling:
             self.counts.told += 1
             self.counts.folded += notice.count if notice.count > 1 else 0
             if row.failing_since is not None:
-                row = await self._reached(row)
+                row = await self._reached()
         sent = self._own.wall() if batch.notices else row.last_sent
         self.row = await self._change(
             lambda it: replace(it, number=batch.upto, upto=0, storms=(), last_sent=sent)
@@ -226,13 +222,20 @@ class Telling:
         except BanyanError as error:
             raise SendFailed(f"{self.spec.where} could not be told; this zone's log says why") from error
 
-    async def _reached(self, row: ReceiverRow) -> ReceiverRow:
-        event = None
-        if row.dead:
-            since = iso(row.failing_since or self._own.wall())
-            text = f"it takes what it is told again; it had not since {since}"
-            event = self._own.event("receiver-back", self.spec.name, text, since=since)
-        return await self._change(reached, event)
+    async def _reached(self) -> ReceiverRow:
+        """It takes what it is told: an event if it was thought not to."""
+
+        def work(unit: Unit) -> ReceiverRow:
+            row = self._row(unit)
+            if row.dead or row.gone:
+                since = iso(row.failing_since or self._own.wall())
+                text = f"it takes what it is told again; it had not since {since}"
+                self._own.write(unit, self._own.event("receiver-back", self.spec.name, text, since=since))
+            row = replace(row, failing_since=None, dead=False, gone=False, last_error="")
+            unit.receivers.put(row)
+            return row
+
+        return await self._store.write("receiver.back", work)
 
     async def _failed(self, row: ReceiverRow, batch: _Batch, notice: Notice, error: SendFailed) -> Mono:
         self.counts.failed += 1
@@ -315,10 +318,7 @@ class Telling:
         """The row as it is in the store, changed, with a line about it."""
 
         def work(unit: Unit) -> ReceiverRow:
-            row = unit.receivers.get(self.spec.name)
-            if row is None:
-                raise NotFound("no-receiver", f"the receiver {self.spec.name} has no place in the journal")
-            row = change(row)
+            row = change(self._row(unit))
             unit.receivers.put(row)
             if event is not None:
                 self._own.write(unit, event)
@@ -326,13 +326,16 @@ class Telling:
 
         return await self._store.write("receiver.place", work)
 
-    async def tested(self, event: Event, taken: bool) -> ReceiverRow:
+    async def tested(self, event: Event, taken: bool) -> None:
         """Writes down a test's outcome; one that was taken ends what the receiver was thought to be."""
-        self.row = await self._change(reached if taken else lambda row: row, event)
+        self.row = await self._change(lambda row: row, event)
         if taken:
+            self.row = await self._reached()
             self.again()
-        return self.row
 
-
-def reached(row: ReceiverRow) -> ReceiverRow:
-    return replace(row, failing_since=None, dead=False, gone=False, last_error="")
+    def _row(self, unit: Unit) -> ReceiverRow:
+        row = unit.receivers.get(self.spec.name)
+        if row is None:
+            text = f"the receiver {self.spec.name} has no place in the journal; restart the zone"
+            raise NotFound("no-receiver", text)
+        return row

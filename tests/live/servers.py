@@ -87,3 +87,20 @@ def _gone(cloud: LiveCloud, direct: Direct, name: str, ids: list[str]) -> None:
     while _named(direct, name) or any(admin.placement(f"/allocations/{id}")["allocations"] for id in ids):
         assert monotonic() < end, f"servers {ids} should be gone by now"
         sleep(0.5)
+
+
+@contextmanager
+def swept(cloud: LiveCloud) -> Iterator[None]:
+    """Projects that Banyan made in the cloud meanwhile are removed: it keeps them, as others may need them."""
+    direct = Direct(cloud.clouds_file, cloud.admin)
+
+    def made_by_banyan() -> set[str]:
+        projects = direct.get("identity", "/projects")["projects"]
+        return {project["id"] for project in projects if project["name"].startswith("banyan-")}
+
+    before = made_by_banyan()
+    try:
+        yield
+    finally:
+        if fresh := made_by_banyan() - before:
+            openstack(cloud, "project", "delete", *sorted(fresh), entry=cloud.admin)

@@ -14,6 +14,13 @@ from banyan.drivers.openstack import REGISTRATION
 from banyan.drivers.orders_contract import OrderContract
 from tests.live.clouds import Lab, LiveCloud
 from tests.live.figures import Direct
+from tests.live.servers import swept
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _projects(clouds: tuple[LiveCloud, ...]) -> Iterator[None]:
+    with swept(clouds[0]):
+        yield
 
 
 class TestOrders(OrderContract):

@@ -42,6 +42,8 @@ class Zone:
     environment: dict[str, str] = field(default_factory=dict)
     settings: str = SETTINGS
     process: subprocess.Popen[bytes] | None = None
+    api: int = 0
+    """The port of its API, once it was started."""
 
     @property
     def data(self) -> Path:
@@ -57,7 +59,8 @@ class Zone:
         settings.touch(mode=0o600)
         settings.write_text(self.settings)
         words = [BANYAN, "serve", "--data", self.data, "--name", self.name]
-        words += ["--listen-api", f"127.0.0.1:{free_port()}", "--listen-link", f"127.0.0.1:{free_port()}"]
+        self.api = free_port()
+        words += ["--listen-api", f"127.0.0.1:{self.api}", "--listen-link", f"127.0.0.1:{free_port()}"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*words, *self.arguments],

@@ -12,6 +12,7 @@ from typing import Final
 
 from banyan.core.deed import Deed, DeedFailed, Sighting
 from banyan.core.ids import code_text
+from banyan.core.records import DriverUnavailable
 from banyan.core.time import Mono
 from banyan.drivers.openstack import marks
 from banyan.drivers.openstack.asking import Cloud
@@ -125,6 +126,10 @@ class Builds:
         self._doubts[deed.guest] = self._clock.now()
         try:
             reply = await self._cloud.send(Service.COMPUTE, "POST", "/servers", {"server": wanted}, project)
+        except DriverUnavailable:
+            # Keystone has no token for a project that was deleted behind our back: it is looked for again.
+            self._grounds.forget(server)
+            raise
         finally:
             # Counted from its end: however long it hung, it may have been heard at its very end.
             self._doubts[deed.guest] = self._clock.now()

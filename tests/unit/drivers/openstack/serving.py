@@ -38,6 +38,7 @@ class Cloud(Protocol):
     password: str
     faults: dict[str, Fault]
     lost: list[tuple[str, Json]]
+    projects: list[Json]
     log: list[tuple[str, str, dict[str, str], str]]
     after: Callable[[str], None]
     closing: threading.Event
@@ -93,6 +94,8 @@ class Handler(BaseHTTPRequestHandler):
             right = cloud.valid(identity["token"]["id"])
         else:
             right = identity["password"]["user"]["password"] == cloud.password
+        if project and project not in {one["id"] for one in cloud.projects}:
+            right = False
         if not right:
             message = "The request you have made requires authentication."
             self._send(401, {"error": {"code": 401, "message": message, "title": "Unauthorized"}})

@@ -123,6 +123,21 @@ def test_a_project_that_is_there_is_found_again(cloud: StandIn, placing: Placing
     assert len(written(cloud, "/projects")) == 1
 
 
+def test_a_project_that_was_deleted_behind_our_back_is_made_again(cloud: StandIn, placing: Placing) -> None:
+    driver = placing()
+
+    async def work() -> None:
+        await driver.perform(create(server(1)))
+        del cloud.projects[-1]
+        driver._workshop.forget()
+        with pytest.raises(DriverUnavailable):
+            await driver.perform(create(server(2)))
+        await driver.perform(create(server(2)))
+
+    ends(driver, work)
+    assert len(written(cloud, "/projects")) == 2
+
+
 def test_one_project_for_all_is_that_of_the_credentials(cloud: StandIn, placing: Placing) -> None:
     done(placing(projects="shared"), create(server(1)), create(server(2, project="p2")))
     assert {s["tenant_id"] for s in cloud.servers} == {PROJECT}

@@ -13,7 +13,7 @@ from banyan.core.messages import Ack
 from banyan.core.records import StoreFull, Unit
 from banyan.core.time import Wall
 from banyan.zone import two_carriers
-from banyan.zone.refused_zones import SHARE
+from banyan.zone.refused_zones import RefusedZones
 from banyan.zone.two_carriers import settle_carriers
 from tests.unit.zone.household import ADMIN, Household, Kid, delta
 from tests.unit.zone.test_at_once import Siblings, between, carriers, via
@@ -256,7 +256,9 @@ def test_what_came_before_its_parent_goes_when_that_is_anothers(house: Household
 def test_however_many_go_with_it_the_refused_one_is_asked_for_again(house: Household) -> None:
     both = Siblings(house)
     first, second = both.first, both.second
-    crowd = [house.stranger(f"z{number}").row(both.shared.code) for number in range(SHARE + 1)]
+    # Of which there may be fewer than go with it.
+    house.zone.roster._refused = RefusedZones(most=100)
+    crowd = [house.stranger(f"z{number}").row(both.shared.code) for number in range(101)]
     half = MAX_ROWS
     first.report(lineage=delta(crowd[:half], since=1, until=2, more=True))
     first.report(lineage=delta(crowd[half:], since=2, until=3, more=True))

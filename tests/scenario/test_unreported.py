@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -13,6 +12,8 @@ from banyan.core.quota import DEFAULTS, Quota
 from banyan.core.server import ServerQuery
 from banyan.simulate.world import World
 from banyan.zone.compute.lists import Listed
+from banyan.zone.compute.ordering import Wish
+from tests.api.nova.fakes import IMAGE
 from tests.scenario.test_compute import WISH, Entry
 from tests.scenario.trees import plant
 
@@ -63,7 +64,7 @@ def test_a_group_is_not_kept_together_by_who_does_not_know_where_it_is(world: Wo
     site = plant(world, "2x2x4")
     top = Entry(site, DEFAULTS)
     group = top.run(top.compute.groups.create(top.who(), "g", GroupPolicy.AFFINITY, None)).group
-    wish = replace(WISH, group=group.id)
+    wish = Wish("web", "1", IMAGE, no_network=True, group=group.id)
     [first] = top.run(top.compute.ordering.create(top.who(), wish)).created.made
     world[first.path].crash("a test")
     again(world, first.path.rpartition("/")[0])

@@ -176,12 +176,13 @@ class LookCall(msgspec.Struct, frozen=True, array_like=True):
 
 class Unknown(msgspec.Struct, frozen=True, array_like=True):
     """A server whose zone can not be asked: it may live, and nobody can say. `path`: of that zone; `since`: when it was
-    last heard, None for never."""
+    last heard, None for never. `unconfirmed`: it is known and held for its order, but not begun yet."""
 
     id: str
     path: str
     rack: RackCode
     since: Wall | None = None
+    unconfirmed: bool = False
 
 
 class LookReply(msgspec.Struct, frozen=True, array_like=True):

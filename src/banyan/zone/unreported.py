@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from banyan.core.ids import ZoneCode
+from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.time import Mono
 from banyan.zone.uses import Project
 
@@ -36,6 +36,8 @@ class Unreported:
         self._pairs = 0
         self._forgotten: dict[ZoneCode, Mono] = {}
         self._latest: dict[ZoneCode, Mono] = {}
+        # Own racks with servers that are not confirmed yet, which no ledger counts.
+        self._waiting: set[RackCode] = set()
 
     def began(self, child: ZoneCode) -> None:
         """It is known from now on, and said nothing yet."""
@@ -56,6 +58,10 @@ class Unreported:
         """It has nothing to add to what it reported last."""
         if child not in self._open:
             self.reported(child, now, partial=False)
+
+    def waits(self, rack: RackCode, *, waits: bool) -> None:
+        """Whether servers of an own rack wait to be confirmed."""
+        (self._waiting.add if waits else self._waiting.discard)(rack)
 
     def dropped(self, child: ZoneCode) -> None:
         self._open.discard(child)
@@ -89,7 +95,7 @@ class Unreported:
 
     def partial(self, now: Mono) -> bool:
         """Whether the ledger that goes up lacks what is not told here."""
-        return bool(self._open) or any(now - self._settled[child] > SILENT for child in self._latest)
+        return bool(self._open or self._waiting) or any(now - self._settled[child] > SILENT for child in self._latest)
 
     def _has_all(self, child: ZoneCode, at: Mono) -> bool:
         settled = self._settled.get(child)

@@ -65,6 +65,10 @@ def same(held: Held, rows: list[Server]) -> None:
     assert dict(held.hosts()) == dict(other.hosts())
     assert held.guests() == other.guests()
     assert held.uses() == other.uses()
+    waiting = {row.project for row in rows if row.unconfirmed and row.state is not VmState.DELETED}
+    assert held.waits(0, "") == other.waits(0, "") == bool(waiting)
+    for project in waiting:
+        assert held.waits(1, project) and not held.waits(2, project)
     for host in HOSTS[1:]:
         on = [row for row in rows if row.holds and row.host == host]
         assert held.on(host) == other.on(host) == len(on)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from banyan.core.ids import ZoneCode
+from banyan.core.ids import RackCode, ZoneCode
 from banyan.core.time import Mono
 from banyan.zone.unreported import LATE, SILENT, Unreported
 
@@ -58,6 +58,14 @@ def test_of_what_is_over_the_bound_a_child_may_have_anything() -> None:
     assert unreported.may_hold(P) == {A, B} and unreported.may_hold(Q) == {A, B, C}
     unreported.reported(A, Mono(2.0 + LATE), partial=False)
     assert unreported.may_hold((9, "r")) == {B}
+
+
+def test_what_own_racks_hold_unconfirmed_is_said_further_up() -> None:
+    unreported = told(A)
+    unreported.waits(RackCode(7), waits=True)
+    assert unreported.partial(Mono(1.0)) and unreported.may_hold(P) == set()
+    unreported.waits(RackCode(7), waits=False)
+    assert not unreported.partial(Mono(1.0))
 
 
 def test_a_child_that_is_gone_is_gone() -> None:

@@ -6,13 +6,17 @@ the row is, no server of another project is ever given away.
 
 from __future__ import annotations
 
-from banyan.core.errors import NotFound, Refused
+from typing import Final
+
+from banyan.core.errors import NotFound, Refused, Unreachable
 from banyan.core.identity import Caller, Role
 from banyan.core.permissions import ADMIN_ROLE, MEMBER_ROLE, READER_ROLE
 from banyan.core.principal import Principal, ScopeKind
 from banyan.core.server import Server
 
 Who = Principal | Caller
+
+UNCONFIRMED: Final = "server-unconfirmed"
 
 
 def caller_of(who: Who) -> Caller:
@@ -50,10 +54,18 @@ def sees(who: Who, server: Server) -> bool:
 
 
 def require_seen(who: Who, id: str, server: Server | None) -> Server:
-    """Raises NotFound("no-server"), the same for what is not there and for what is another's."""
-    if server is None or server.unconfirmed or not sees(who, server):
+    """Raises NotFound("no-server"), the same for what is not there and for what is another's; Unreachable
+    ("server-unconfirmed") for what whoever ordered it may have been told of, while the word of that is on its way."""
+    if server is None or not sees(who, server):
         raise NotFound("no-server", f"there is no server {id}")
+    if server.unconfirmed:
+        raise unconfirmed(id)
     return server
+
+
+def unconfirmed(id: str) -> Unreachable:
+    text = f"server {id} is held for its order, and the word that begins it is on its way; ask again"
+    return Unreachable("server-unconfirmed", text, transient=True, retry_after=2.0)
 
 
 def require_may_act(who: Who, id: str) -> None:

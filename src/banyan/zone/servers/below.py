@@ -18,7 +18,7 @@ from banyan.core.server_messages import Person, read
 from banyan.zone.deadline import check_time
 from banyan.zone.patience import READS, while_heard
 from banyan.zone.roster import Roster
-from banyan.zone.servers.access import Who, caller_of
+from banyan.zone.servers.access import UNCONFIRMED, Who, caller_of
 from banyan.zone.tree import Tree
 
 T = TypeVar("T")
@@ -93,4 +93,5 @@ def not_done(error: BanyanError) -> bool:
 # Said by those who did nothing: the session was not there, was full; the order was looked for and is not stored.
 NOT_DONE = frozenset(
     {"member-unreachable", "busy", "no-time", "order-lost", "starting", "not-connected", "group-busy", "group-unknown"}
+    | {UNCONFIRMED}
 )

@@ -52,6 +52,7 @@ class Held:
         self._guests: dict[str, int] = {}
         self._states: dict[GuestState, int] = {}
         self._projects: dict[Project, list[int]] = {}
+        self._waiting: dict[Project, int] = {}
         self.touched: set[Project] = set()
 
     def load(self, holdings: Iterable[Holding]) -> None:
@@ -59,7 +60,9 @@ class Held:
             shape = _parse(one.shape)
             if one.host:
                 self._put(one.host, shape.needs, one.count, guests=not one.kept)
-            if not one.kept and not one.unconfirmed:
+            if one.unconfirmed:
+                self._wait((one.issuer, one.project), one.count)
+            elif not one.kept:
                 self._count(one.state, (one.issuer, one.project), dict(shape.needs), one.count)
 
     @property
@@ -85,6 +88,10 @@ class Held:
         servers, vcpu, memory, disk = self._projects.get(project, (0, 0, 0, 0))
         return UseRow(*project, "", servers, vcpu, memory, disk)
 
+    def waits(self, issuer: int, project: str) -> bool:
+        """Whether servers of that project wait to be confirmed; 0 and "" stand for all."""
+        return any(issuer in (0, of) and project in ("", name) for of, name in self._waiting)
+
     def placed(self, servers: Sequence[Server], needs: Needs) -> Mapping[str, int]:
         """New servers of one order, all of the same needs and in one state. How many of them each host got."""
         hosts: dict[str, int] = {}
@@ -93,7 +100,9 @@ class Held:
         for host, count in hosts.items():
             self._put(host, needs, count)
         one = servers[0]
-        if not one.unconfirmed:
+        if one.unconfirmed:
+            self._wait((one.issuer, one.project), len(servers))
+        else:
             self._count(one.state, (one.issuer, one.project), dict(needs), len(servers))
         return hosts
 
@@ -111,7 +120,11 @@ class Held:
                 continue
             if server.holds:
                 self._guests[server.host] = self._guests.get(server.host, 0) + sign
-            if server.state is not VmState.DELETED and not server.unconfirmed:
+            if server.state is VmState.DELETED:
+                continue
+            if server.unconfirmed:
+                self._wait((server.issuer, server.project), sign)
+            else:
                 needs = dict(server.spec.shape.needs)
                 self._count(server.state, (server.issuer, server.project), needs, sign)
         return _net(places)
@@ -132,6 +145,13 @@ class Held:
             del self._hosts[host]
         if guests:
             self._guests[host] = self._guests.get(host, 0) + count
+
+    def _wait(self, project: Project, count: int) -> None:
+        left = self._waiting.get(project, 0) + count
+        if left:
+            self._waiting[project] = left
+        else:
+            self._waiting.pop(project, None)
 
     def _count(self, state: VmState, project: Project, needs: Mapping[ResourceClass, int], count: int) -> None:
         word = _STATES[state]

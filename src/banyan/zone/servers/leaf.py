@@ -183,7 +183,12 @@ class LeafServers:
 
     async def page(self, who: Who, query: ServerQuery) -> ServerPage:
         query = bounded(who, query)
-        return await self._store.read(lambda unit: unit.servers.page(query))
+        # Before the rows are read: what is confirmed meanwhile is in neither.
+        racks = () if query.deleted else self.racks.values()
+        waits = any(rack.places.held.waits(query.issuer, query.project) for rack in racks)
+        page = await self._store.read(lambda unit: unit.servers.page(query))
+        # Somebody may have been told of them: a list that is silent about them would say that they are not there.
+        return replace(page, absent=(f"{self.path()} (unconfirmed)",)) if waits else page
 
     async def actions(self, who: Who, id: str) -> tuple[ActionRecord, ...]:
         def work(unit: Unit) -> tuple[Server | None, Sequence[ActionRecord]]:

@@ -58,7 +58,7 @@ from banyan.placement.choose import hosts_below
 from banyan.zone.deadline import Deadline
 from banyan.zone.own import Own
 from banyan.zone.roster import Roster
-from banyan.zone.servers.access import Who, require_may_act
+from banyan.zone.servers.access import UNCONFIRMED, Who, require_may_act, unconfirmed
 from banyan.zone.servers.below import Below, may_have_acted, person_of
 from banyan.zone.servers.grouping import Grouping
 from banyan.zone.servers.hosts import HostWords
@@ -273,6 +273,9 @@ class TreeServers:
                 server = await self._leaf.show(who, id)
             except NotFound:
                 continue
+            except Unreachable:
+                unknown.append(self._as_waiting(id))
+                continue
             found.append(server if whole else replace(server, spec=replace(server.spec, user_data="")))
         calls = [(child, LookCall(tuple(some), whole, person_of(who))) for child, some in ways.items()]
         asked = (self._below.ask(child, who, "look", call, LookReply, within) for child, call in calls)
@@ -371,6 +374,8 @@ class TreeServers:
         try:
             return await self._below.ask(child, who, verb, call, reply, within)
         except Unreachable as error:
+            if error.code == UNCONFIRMED:
+                raise
             if may_have_acted(error) and verb in ("act", "change"):
                 text = f"it is not known whether this was done to server {id}: {error.text}"
                 raise Unreachable("server-undecided", text[:500], transient=True) from error
@@ -386,6 +391,12 @@ class TreeServers:
         since = None if node is None or node.as_of is None else Wall(node.as_of)
         return Unknown(id, path, rack, since)
 
+    def _as_waiting(self, id: str) -> Unknown:
+        """One of this zone's own that its order has not begun."""
+        parts = read_guest_id(id)
+        rack = RackCode(0) if parts is None else parts.rack
+        return Unknown(id, self._tree.path, rack, self._own.wall(), unconfirmed=True)
+
     def answer_page(self, page: ServerPage, query: ServerQuery) -> ServerPage:
         """As much of a page as one answer holds."""
         return fitting(page, query.sort, lambda server: len(_ENCODE(server)), MAX_RECORDS)
@@ -396,6 +407,8 @@ def _not_there(id: str) -> NotFound:
 
 
 def _unknown(one: Unknown) -> Unreachable:
+    if one.unconfirmed:
+        return unconfirmed(one.id)
     heard = "was never heard" if one.since is None else f"was last heard at {iso(one.since)}"
     text = f"server {one.id} is in {one.path}, which can not be asked now and {heard}: its state is unknown"
     return Unreachable("member-unreachable", text, transient=True, retry_after=5.0)

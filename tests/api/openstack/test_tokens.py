@@ -78,6 +78,30 @@ def test_whatever_is_wrong_with_a_login_sounds_the_same(lab: Lab, name: str, pas
     assert lab.passwords.asked == before + 1
 
 
+def test_a_wrong_application_credential_costs_the_same_whatever_there_is(lab: Lab, ann: Json) -> None:
+    mine = lab.log_in("ann", "ann-pw", on_project(ann["project"]))
+    where = f"/users/{ann['id']}/application_credentials"
+    drawn = lab.good("POST", where, mine, {"application_credential": {"name": "drawn"}})["application_credential"]
+    lab.good("POST", where, mine, {"application_credential": {"name": "own", "secret": "my own words"}})
+
+    def asked(credential: Json) -> tuple[int, int]:
+        before = lab.passwords.asked
+        part = {"methods": ["application_credential"], "application_credential": credential}
+        answer = lab.ask("POST", "/auth/tokens", json={"auth": {"identity": part}})
+        return answer.status_code, lab.passwords.asked - before
+
+    user = {"name": "ann", "domain": {"id": "default"}}
+    for credential in (
+        {"id": drawn["id"], "secret": "wrong"},
+        {"id": "nowhere", "secret": "wrong"},
+        *({"name": name, "user": user, "secret": "wrong"} for name in ("drawn", "own", "neither")),
+        {"name": "drawn", "user": user | {"name": "nobody"}, "secret": "wrong"},
+    ):
+        assert asked(credential) == (401, 1), credential
+    assert asked({"id": drawn["id"], "secret": drawn["secret"]}) == (201, 0), "who knows it waits for nothing"
+    assert asked({"name": "own", "user": user, "secret": "my own words"}) == (201, 1)
+
+
 def test_a_user_without_a_password_can_not_log_in(lab: Lab) -> None:
     lab.good("POST", "/users", lab.admin, {"user": {"name": "silent"}})
     for password in ("", "silent-pw"):

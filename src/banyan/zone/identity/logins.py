@@ -178,14 +178,18 @@ class Logins:
                 held = rows.application_credentials.get(login.credential.id)
                 return (None if held is None else rows.users.get(held.owner)), held
             user = find_user(rows, login.user)
-            if user is None:
-                return None, None
-            return user, rows.application_credentials.find({"owner": user.id, "name": login.credential.name})
+            # Looked for also where there is no user: that takes as long.
+            owner = "" if user is None else user.id
+            return user, rows.application_credentials.find({"owner": owner, "name": login.credential.name})
 
         user, credential = await self._desk.read(find)
         kept = _NOBODY if credential is None else credential.secret
         cheap = passwords.is_digest(kept)
-        right = passwords.matches(secret, kept) if cheap else await self._desk.passwords.matches(secret, kept, address)
+        right = cheap and passwords.matches(secret, kept)
+        if not right:
+            # A wrong secret costs the same whether there is such a credential, and however its secret is kept.
+            slow = _NOBODY if cheap else kept
+            right = await self._desk.passwords.matches(secret, slow, address) and not cheap
         if user is None or credential is None or not right:
             raise denied("no such application credential, or a wrong secret")
         return _Proof(user, (APPLICATION_CREDENTIAL,), credential.expires, credential=credential)

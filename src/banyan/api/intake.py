@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TypeVar, get_origin, get_type_hints
+from typing import Final, TypeVar, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -80,15 +80,20 @@ def check_head(scope: Scope, limits: Limits) -> Mapping[str, str]:
     return headers
 
 
-def check_path(path: str) -> str:
-    """`path` if every character can be shown; so that it may stand in answers and logs."""
-    if not path.isprintable():
-        raise BadInput("bad-address", "a path holds printable characters only")
+_CHARACTERS: Final = {True: "printable characters only", False: "no NUL"}
+
+
+def check_path(path: str, *, strict: bool = True) -> str:
+    """`path` if every character can be shown. Not `strict`: if every one can be in a name, as in `raw_query`."""
+    if not path.isprintable() and (strict or "\0" in path):
+        raise BadInput("bad-address", f"a path holds {_CHARACTERS[strict]}")
     return path
 
 
 def raw_query(query: bytes, *, strict: bool = True) -> RawQuery:
-    """The parameters of a query string, each with its values in order. Not `strict`: one may come without a value."""
+    """The parameters of a query string, each with its values in order. Not `strict`: one may come without a value, and
+    may be whatever a service takes for a name, so that what can be made can be looked for; what is logged is made
+    printable there."""
     if not query:
         return {}
     try:
@@ -105,8 +110,9 @@ def raw_query(query: bytes, *, strict: bool = True) -> RawQuery:
         ) from error
     values: dict[str, list[str]] = {}
     for name, value in pairs:
-        if not (name + value).isprintable():
-            raise BadInput("bad-query", "query parameters hold printable characters only")
+        both = name + value
+        if not both.isprintable() and (strict or "\0" in both):
+            raise BadInput("bad-query", f"query parameters hold {_CHARACTERS[strict]}")
         values.setdefault(name, []).append(value)
     return {name: tuple(all_of) for name, all_of in values.items()}
 

@@ -135,6 +135,7 @@ def test_an_id_may_be_spelled_like_a_word_of_the_path() -> None:
 def test_what_is_percent_encoded_stays_in_its_segment() -> None:
     answer, _ = ask("GET", "/compute/v1/lamps/a%2Fb%20c")
     assert answer.json()["id"] == "a/b c"
+    assert ask("GET", "/compute/v1/lamps/a%E3%80%80b%C2%A0c")[0].json()["id"] == "a\u3000b\u00a0c"
     assert ask("GET", "/compute/v1/lamps/%00")[0].status_code == 400
     assert ask("GET", "/compute/v1/lamps/%ff")[0].status_code == 400
 
@@ -216,6 +217,7 @@ def test_bodies_are_bounded_and_checked(content: bytes, kind: str, status: int) 
 def test_queries_are_read_as_clients_write_them() -> None:
     answer, _ = ask("GET", "/compute/v1/lamps?all&limit=7&name=a%20b")
     assert answer.json() == {"lamps": [], "all": True, "limit": 7, "name": "a b"}
+    assert ask("GET", "/compute/v1/lamps?name=a%E3%80%80b%C2%A0c%0Ad")[0].json()["name"] == "a\u3000b\u00a0c\nd"
     assert ask("GET", "/compute/v1/lamps?limit=9999")[0].json()["limit"] == 50
     assert ask("GET", "/compute/v1/lamps?all=off")[0].json()["all"] is False
     for wrong in ("limit=-1", "limit=x", "limit=1&limit=2", "all=maybe", "name=%00", "name=%ff"):

@@ -225,7 +225,7 @@ class _Request:
 
     def _rows(self) -> tuple[Sequence[Operation], tuple[str, ...]]:
         """By the path as it was sent: a slash that was percent-encoded is part of a name."""
-        path: str = check_path(self.scope["path"])
+        path: str = check_path(self.scope["path"], strict=False)
         raw = self.scope.get("raw_path")
         if raw and b"%" in raw:
             path = raw.decode("latin-1")

@@ -236,13 +236,13 @@ def _walk(node: _Node, segments: Sequence[str], at: int) -> Iterator[tuple[_Node
 
 
 def _decoded(segment: str) -> str:
-    """One segment, percent-decoded. Raises BadInput for what is not printable UTF-8."""
+    """One segment, percent-decoded. Raises BadInput for what is no UTF-8, and for NUL."""
     if "%" not in segment:
         return segment
     try:
         text = unquote_to_bytes(segment).decode()
     except UnicodeDecodeError as error:
         raise BadInput("bad-address", "a path is percent-encoded UTF-8") from error
-    if not text.isprintable():
-        raise BadInput("bad-address", "a path holds printable characters only")
+    if "\0" in text:
+        raise BadInput("bad-address", "a path holds no NUL")
     return text

@@ -253,7 +253,7 @@ class Process:
         """None if the request is answered here: because it needs no zone, or because the zone would refuse it."""
         try:
             headers = check_head(scope, self.limits)
-            path = check_path(scope["path"])
+            path = check_path(scope["path"], strict=False)
             if service is not None:
                 return self._service_row(service, scope, path, headers)
             return self._row(scope, path, headers)

@@ -85,7 +85,7 @@ def test_a_rack_takes_orders_once_it_was_scanned_and_while_it_answers() -> None:
 
 def test_what_is_not_known_of_a_member_does_not_speak_against_it() -> None:
     asked = want(order(Hints(path="north/lab7", labels={"site": "b"}, drivers=("sim",))))
-    asked = replace(asked, availability_zone="az1", shape=shape({VCPU: 1}, ("CUSTOM_GPU",)))
+    asked = changed(asked, availability_zone="az1", shape=shape({VCPU: 1}, ("CUSTOM_GPU",)))
     vague = Member(("child", 1), "north")
     assert asked.against(vague) == ""
     known: list[tuple[Member, str]] = [

@@ -56,7 +56,9 @@ class Receivers:
             for spec in self._specs:
                 self._place(unit, spec, rows.get(spec.name))
 
-        await self._store.write("receiver.settings", work)
+        kept, _ = await self._store.read(_rows)
+        if self._specs or kept:
+            await self._store.write("receiver.settings", work)
         for spec in self._specs:
             if self._senders is None:
                 raise Broken("no-senders", f"the receiver {spec.name} has nothing that could tell it anything")

@@ -11,7 +11,7 @@ import pytest
 from banyan.core.deed import Deed, Operation
 from banyan.core.errors import BanyanError, NotFound
 from banyan.core.records import StoreFull, StoreUnknown, Unit
-from banyan.core.server import Action, NoValidHost, Power, Task, VmState
+from banyan.core.server import Action, Arguments, NoValidHost, Power, Task, VmState
 from banyan.core.time import Wall
 from banyan.simulate.ids import SeededIds
 from banyan.simulate.world import World
@@ -65,6 +65,18 @@ def test_a_stray_guest_holds_its_place_and_is_counted(client: Client) -> None:
     client.begin()
     assert used(client) == 1
     assert len(client.site.bottom.machines) == 1
+
+
+@pytest.mark.parametrize(("action", "cores"), [(Action.CONFIRM_RESIZE, 2), (Action.REVERT_RESIZE, 1)])
+def test_a_resize_is_settled_although_a_person_reset_it(client: Client, action: Action, cores: int) -> None:
+    id = client.one()
+    client.do(id, Action.RESIZE, VmState.RESIZED, BIG)
+    client.act(id, Action.RESET, Arguments(state=VmState.ACTIVE))
+    assert used(client) == 3
+    client.do(id, action, VmState.ACTIVE)
+    client.settle()
+    assert (used(client), client.show(id).resize) == (cores, None)
+    client.do(id, Action.MIGRATE, VmState.RESIZED)
 
 
 # --- the store --------------------------------------------------------------------------------------

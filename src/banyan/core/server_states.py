@@ -99,6 +99,10 @@ _WHILE: Mapping[Action, frozenset[Task]] = {
         {Task.REBOOTING, Task.PAUSING, Task.UNPAUSING, Task.SUSPENDING, Task.RESUMING, Task.STOPPING}
     ),
 }
+# States of a server whose resize is to be settled still, if a person reset it from RESIZED.
+_BY_RESET = frozenset({VmState.ACTIVE, VmState.STOPPED})
+# What would lose the place that a resize keeps.
+_AFTER_SETTLING = frozenset({Action.RESIZE, Action.MIGRATE, Action.SHELVE})
 # Who locked a server, as Nova has it: somebody of its own project, or an administrator from outside of it.
 OWNER, ADMIN = "owner", "admin"
 # A locked server still takes these of its owner.
@@ -113,7 +117,13 @@ def check(server: Server, action: Action, *, operator: bool) -> VmState:
         raise Refused("forbidden", f"server {server.id} was locked by an administrator, and only one unlocks it")
     if server.locked and not operator and action not in _WHEN_LOCKED:
         raise Conflict("locked", f"server {server.id} is locked; unlock it first")
-    if not SERVER.allows(server.state, action):
+    # A person may say that it is another state: what was kept of a resize is kept for all that, until it is settled.
+    unsettled = server.resize is not None and server.state is not VmState.RESIZED
+    if unsettled and server.state in _BY_RESET and action in (Action.CONFIRM_RESIZE, Action.REVERT_RESIZE):
+        state = VmState.RESIZED
+    else:
+        state = server.state
+    if not SERVER.allows(state, action):
         possible = ", ".join(SERVER.allowed(server.state)) or "nothing any more"
         raise Conflict(
             "bad-state",
@@ -125,7 +135,14 @@ def check(server: Server, action: Action, *, operator: bool) -> VmState:
             f"cannot {action} server {server.id} while it is {server.task}; wait until that is done, or delete it",
             transient=True,
         )
-    after = SERVER.after(server.state, action)
+    if unsettled and action in _AFTER_SETTLING:
+        raise Conflict(
+            "bad-state",
+            f"cannot {action} server {server.id} while its last resize or migration is neither confirmed nor reverted",
+        )
+    after = SERVER.after(state, action)
+    if unsettled and action is Action.CONFIRM_RESIZE:
+        return server.state
     if action in (Action.CONFIRM_RESIZE, Action.REVERT_RESIZE) and server.resize is not None:
         return server.resize.state
     return after

@@ -175,7 +175,9 @@ def done(server: Server, seen: Sighting | None, now: Wall) -> Server:
         return replace(changed, state=VmState.OFFLOADED, host="", host_name="")
     resize = server.resize
     if task is Task.CONFIRMING and resize is not None:
-        return replace(changed, state=resize.state, resize=None)
+        # In another state it is by a person's word.
+        state = resize.state if server.state is VmState.RESIZED else server.state
+        return replace(changed, state=state, resize=None)
     if task is Task.REVERTING and resize is not None:
         return replace(
             changed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from banyan.core.errors import Conflict, Refused
 from banyan.core.ids import RackCode, ZoneCode, guest_id
@@ -100,3 +101,24 @@ def test_after_a_resize_it_is_what_it_was_before() -> None:
     one = Server(*[stopped if name == "resize" else getattr(one, name) for name in one.__struct_fields__])
     assert check(one, Action.CONFIRM_RESIZE, operator=False) is VmState.STOPPED
     assert check(one, Action.REVERT_RESIZE, operator=False) is VmState.STOPPED
+
+
+@pytest.mark.parametrize("state", [VmState.ACTIVE, VmState.STOPPED, VmState.ERROR])
+def test_a_resize_that_a_person_reset_is_settled_before_another_move(state: VmState) -> None:
+    old = PendingResize(SPEC, "h0", "h0", VmState.STOPPED, 1, Wall(1.0))
+    one = replace(server(state), resize=old)
+    for action in (Action.CONFIRM_RESIZE, Action.REVERT_RESIZE):
+        if state is VmState.ERROR:
+            with pytest.raises(Conflict, match="possible are"):
+                check(one, action, operator=True)
+        else:
+            after = state if action is Action.CONFIRM_RESIZE else VmState.STOPPED
+            assert check(one, action, operator=False) is after
+            with pytest.raises(Conflict, match="while it is resizing"):
+                check(replace(one, task=Task.RESIZING), action, operator=False)
+            with pytest.raises(Conflict, match="possible are"):
+                check(server(state), action, operator=False)
+    if state is VmState.ACTIVE:
+        for action in (Action.RESIZE, Action.MIGRATE, Action.SHELVE):
+            with pytest.raises(Conflict, match="neither confirmed nor reverted"):
+                check(one, action, operator=True)

@@ -48,7 +48,8 @@ class Usage:
     async def held(self, who: Principal) -> Use | None:
         """What the servers of the caller's project hold, one by one; None if some zones could not be asked.
 
-        A server that is being deleted is gone for this: a delete wins over everything.
+        A server that is being deleted is gone for this: a delete wins over everything. One whose resize is neither
+        confirmed nor reverted holds the larger of both flavors: what it gave up it may have again at any time.
         """
         total, count = NO_USE, 0
         query = ServerQuery(who.issuer, who.project, limit=MAX_PAGE)
@@ -58,7 +59,7 @@ class Usage:
                 return None
             for server in page.servers:
                 if server.task is not Task.DELETING and server.state is not VmState.DELETED:
-                    total += held_by(server.spec.flavor)
+                    total += _held_by(server)
             count += len(page.servers)
             if not page.after:
                 return total
@@ -111,3 +112,10 @@ class Usage:
                 if not page.after or count >= MAX_COUNTED:
                     break
                 query = structs.replace(query, after=page.after)
+
+
+def _held_by(server: Server) -> Use:
+    now = held_by(server.spec.flavor)
+    if server.resize is None:
+        return now
+    return now + (held_by(server.resize.spec.flavor) - now).above_zero()

@@ -14,7 +14,7 @@ from banyan.core.compute import Flavor
 from banyan.core.errors import BadInput, Conflict, NotFound, Refused
 from banyan.core.principal import Principal
 from banyan.core.quota import DEFAULTS, Limits, Quota, Use
-from banyan.core.server import NoValidHost, ServerQuery, Task, VmState
+from banyan.core.server import Action, NoValidHost, ServerQuery, Task, VmState
 from banyan.core.time import Mono
 from banyan.simulate.site import Site
 from banyan.simulate.world import World
@@ -160,6 +160,45 @@ def test_servers_of_an_order_that_is_taken_back_go_though_their_zones_were_away(
         world[name].wait()
     world.advance(20.0)
     until(world, lambda: all(top.gone(id) for id in made))
+
+
+def test_what_a_smaller_flavor_gave_up_is_not_given_away_before_the_resize_is_confirmed(world: World) -> None:
+    top = Entry(plant(world, "2x4"), {**DEFAULTS, Quota.VCPU: 2})
+    (id,) = top.create(replace(WISH, flavor="3"))
+    top.rests(world, id)
+    top.run(top.compute.life.resize(top.who(), id, "1", ""))
+    top.rests(world, id)
+    world.advance(3.0)
+    with pytest.raises(Refused, match="cores"):
+        top.create()
+    top.run(top.compute.life.revert(top.who(), id))
+    top.rests(world, id)
+    assert top.run(top.compute.usage.held(top.who())) == Use(1, 2, 4096)
+    top.run(top.compute.life.resize(top.who(), id, "1", ""))
+    top.rests(world, id)
+    top.run(top.compute.life.confirm(top.who(), id))
+    top.rests(world, id)
+    world.advance(3.0)
+    top.create()
+
+
+def test_who_deletes_one_server_of_a_request_keeps_the_others_of_it(world: World) -> None:
+    top = Entry(plant(world, "2x4"), DEFAULTS)
+    networks = top.compute.networks
+    real, deleted = networks.allocate, []
+
+    async def allocate(who: Principal, plan: NetworkPlan, servers: Sequence[str]) -> Any:
+        made = await real(who, plan, servers)
+        await top.compute.servers.act(top.who(), servers[0], Action.DELETE)
+        await top.site.clock.sleep_until(Mono(top.site.clock.now() + 5.0))
+        deleted.append(servers[0])
+        return made
+
+    networks.allocate = allocate
+    ids = top.create(replace(WISH, no_network=False, automatic_network=True, least=4, most=4))
+    world.advance(20.0)
+    assert deleted == [id for id in ids if top.gone(id)]
+    assert len(ids) == 4
 
 
 def test_a_top_that_dies_between_taking_and_placing_refuses_nothing_for_good(world: World) -> None:

@@ -31,7 +31,7 @@ from banyan.core.order import (
 from banyan.core.permissions import Target, require
 from banyan.core.principal import Principal
 from banyan.core.quota import UNLIMITED, Limits, Quota, Use
-from banyan.core.server import Change, Created, Task, VmState
+from banyan.core.server import Change, Created, Nic, Task, VmState
 from banyan.zone.compute.ceilings import Ceilings, Reservation
 from banyan.zone.compute.flavors import Flavors
 from banyan.zone.compute.groups import ServerGroups
@@ -288,7 +288,7 @@ class Ordering:
             return
         plan = NetworkPlan(tuple(wanted), tuple(server.spec.security_groups))
         nics = await self._networks.allocate(who, plan, [id])
-        await self._servers.change(who, id, Change(nics=nics[id]))
+        await self._plug(who, id, nics[id])
 
     async def _connect(self, who: Principal, plan: NetworkPlan, created: Created, retry_key: str) -> None:
         """Interfaces for servers that exist now. Without them the servers are no use: they go again, all of them, also
@@ -298,8 +298,7 @@ class Ordering:
             nics = await self._networks.allocate(who, plan, ids)
             for begin in range(0, len(ids), _TOGETHER):
                 some = ids[begin : begin + _TOGETHER]
-                changes = (self._servers.change(who, id, Change(nics=nics.get(id, ()))) for id in some)
-                await asyncio.gather(*changes)
+                await asyncio.gather(*(self._plug(who, id, nics.get(id, ())) for id in some))
         except BanyanError as error:
             try:
                 await self._servers.withdraw(who, created, retry_key)
@@ -309,6 +308,13 @@ class Ordering:
             for id in ids:
                 await self._let_go(who, id)
             raise
+
+    async def _plug(self, who: Principal, id: str, nics: tuple[Nic, ...]) -> None:
+        try:
+            await self._servers.change(who, id, Change(nics=nics))
+        except NotFound:
+            # Somebody deleted this one meanwhile, and had not all of its ports to give back. The others stay.
+            self._networks.leaving(who, id)
 
     async def _let_go(self, who: Principal, id: str) -> None:
         """The ports of a server that is going are given back once it is gone (zone/networks/upkeep.py): until then it
@@ -392,14 +398,19 @@ def fitting(flavor: Flavor, image: BootImage | None) -> Needs:
     """What the flavor asks of a host. Raises BadInput("bad-flavor") if the image does not fit into it."""
     source = None if image is None else image.source
     if image is not None:
-        if flavor.memory_mib < image.min_memory_mib:
-            raise BadInput("bad-flavor", "Flavor's memory is too small for requested image.")
-        # A flavor without a disk takes the image's own size.
-        if flavor.disk_gib and flavor.disk_gib < image.min_disk_gib:
-            raise small_disk(flavor.disk_gib * GIB, image.min_disk_gib * GIB)
-        if flavor.disk_gib and flavor.disk_gib * GIB < image.size_bytes:
-            raise small_disk(flavor.disk_gib * GIB, image.size_bytes)
+        check_fits(flavor, image)
     return of_flavor(flavor.snapshot(), None if source is None else source.properties)
+
+
+def check_fits(flavor: Flavor | FlavorSnapshot, image: BootImage) -> None:
+    """Raises BadInput("bad-flavor") if the image asks for more than the flavor has."""
+    if flavor.memory_mib < image.min_memory_mib:
+        raise BadInput("bad-flavor", "Flavor's memory is too small for requested image.")
+    # A flavor without a disk takes the image's own size.
+    if flavor.disk_gib and flavor.disk_gib < image.min_disk_gib:
+        raise small_disk(flavor.disk_gib * GIB, image.min_disk_gib * GIB)
+    if flavor.disk_gib and flavor.disk_gib * GIB < image.size_bytes:
+        raise small_disk(flavor.disk_gib * GIB, image.size_bytes)
 
 
 def small_disk(has: int, needs: int) -> BadInput:

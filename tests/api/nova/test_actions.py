@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as with_fields
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from banyan.core.errors import Unreachable
 from banyan.core.quota import DEFAULTS, Quota
 from banyan.core.server import Action, Task, VmState
 from tests.api.nova.cloud import Cloud, run
-from tests.api.nova.fakes import IMAGE, NETWORK, PORT, QUEUED_IMAGE
+from tests.api.nova.fakes import BIG_IMAGE, IMAGE, NETWORK, PORT, QUEUED_IMAGE
 
 
 async def act(c: Cloud, id: str, key: str, value: object = None, **more: Any) -> int:
@@ -132,6 +133,29 @@ def test_what_is_wrong_with_an_action_is_named(key: str, value: object, words: s
         answer = await c.ask("POST", f"/servers/{id}/action", {key: value}, "admin")
         assert answer.status_code == 400
         assert words in answer.json()["badRequest"]["message"]
+
+    run(play)
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ({"min_disk_gib": 2}, "Flavor disk is 1073741824 bytes, image is 2147483648 bytes"),
+        ({"min_memory_mib": 513}, "memory is too small"),
+        ({"size_bytes": (1 << 30) + 1}, "Flavor disk is 1073741824 bytes, image is 1073741825 bytes"),
+    ],
+)
+def test_a_rebuild_takes_no_image_that_does_not_fit(limit: dict[str, int], words: str) -> None:
+    async def play(c: Cloud) -> None:
+        id = await c.server()
+        c.images.known[BIG_IMAGE] = with_fields(c.images.known[IMAGE], **limit)
+        for path, body in (
+            (f"/servers/{id}/action", {"rebuild": {"imageRef": BIG_IMAGE}}),
+            ("/servers", {"server": {"name": "s", "imageRef": BIG_IMAGE, "flavorRef": "1", "networks": "none"}}),
+        ):
+            answer = await c.ask("POST", path, body, version="2.37")
+            assert answer.status_code == 400, answer.text
+            assert words in answer.json()["badRequest"]["message"]
 
     run(play)
 

@@ -29,7 +29,7 @@ from banyan.zone.compute.ceilings import Ceilings
 from banyan.zone.compute.desk import Desk
 from banyan.zone.compute.flavors import Flavors
 from banyan.zone.compute.key_pairs import KeyPairs
-from banyan.zone.compute.ordering import Ordering, check_metadata, fitting, named, use_of
+from banyan.zone.compute.ordering import Ordering, check_fits, check_metadata, fitting, named, use_of
 from banyan.zone.compute.quotas import Quotas
 from banyan.zone.compute.sources import BootImage, Images, Networks
 from banyan.zone.compute.steering import Steering
@@ -143,7 +143,8 @@ class Life:
     async def rebuild(
         self, who: Principal, id: str, image_id: str, arguments: Arguments, key_name: str, password: Secret
     ) -> Server:
-        """`arguments` but for its image and key; `key_name` "" leaves the key. Raises BadInput("bad-image")."""
+        """`arguments` but for its image and key; `key_name` "" leaves the key. Raises BadInput("bad-image"), and
+        ("bad-flavor") for one that does not fit into the server's flavor."""
         server = await self._servers.show(who, id)
         require(who, "compute:server_rebuild", Target(project=server.project))
         if arguments.metadata is not None:
@@ -155,7 +156,7 @@ class Life:
         if image is None:
             raise BadInput("bad-image", "Invalid imageRef provided.")
         if server.spec.flavor is not None:
-            check_image(server.spec.flavor, image.min_disk_gib, image.min_memory_mib)
+            check_fits(server.spec.flavor, image)
         key = await self._key_pairs.snapshot(who, key_name) if key_name else None
         arguments = structs.replace(arguments, image=image.source, key=key)
         return await self._servers.act(who, id, Action.REBUILD, arguments, password=password)
@@ -329,11 +330,3 @@ NOTES = frozenset({ACCESS_4, ACCESS_6})
 
 def held_by(flavor: FlavorSnapshot | None) -> Use:
     return Use(1) if flavor is None else Use(1, flavor.vcpu, flavor.memory_mib)
-
-
-def check_image(flavor: FlavorSnapshot, min_disk_gib: int, min_memory_mib: int) -> None:
-    """Raises BadInput("bad-flavor") if the image does not fit into what the server has."""
-    if flavor.memory_mib < min_memory_mib:
-        raise BadInput("bad-flavor", "Flavor's memory is too small for requested image.")
-    if flavor.disk_gib and flavor.disk_gib < min_disk_gib:
-        raise BadInput("bad-flavor", "Flavor's disk is too small for requested image.")

@@ -31,7 +31,7 @@ def wrong(command: str) -> str:
         words = shlex.split(command)
     except ValueError:
         words = command.split()
-    plain = [word for word in words if re.fullmatch(r"[a-z]+", word)]
+    plain = [word for word in words if re.fullmatch(r"[a-z]+(-[a-z]+)*", word)]
     name = " ".join(plain[:2]) if plain and plain[0] in NOUNS else (plain or [""])[0]
     if name in NOUNS:
         return ""

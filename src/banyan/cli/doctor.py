@@ -175,7 +175,7 @@ def _loop(metrics: Metrics) -> Finding:
     if held is None:
         return Finding("event loop", True, "not looked at: this zone does not tell it")
     text = f"held for {1000 * held:,.0f} ms at most within the last minute"
-    if lag:
+    if lag >= 0.1:
         text += f"; it judged its children {lag:.1f} s late, and grants them as much longer"
     remedy = "the machine has too little CPU for it, or its disk or memory stalls: look at top, iostat; or move racks"
     return Finding("event loop", max(held, lag) <= HELD, text, remedy)

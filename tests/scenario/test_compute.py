@@ -260,7 +260,7 @@ def test_an_order_goes_only_to_zones_that_have_a_host_of_it(world: World) -> Non
     zones = sorted(view.zone for view in known.hosts["sim-00002"])
     assert len(zones) == 6 and all(zone.count("/") == 2 for zone in zones)
     two = [view for view in known.hosts["sim-00002"] if view.zone in (zones[0], zones[-1])]
-    top.compute.steering._known = (Mono(math.inf), Known(known.aggregates, {"sim-00002": two}))
+    top.compute.steering._known._found = (Mono(math.inf), Known(known.aggregates, {"sim-00002": two}))
     ids = top.create(replace(WISH, availability_zone="quick", least=8, most=8))
     assert hosts_of(top, ids) == {"sim-00002"}
     for id in ids:

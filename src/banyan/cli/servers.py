@@ -107,6 +107,7 @@ def create(
         return OK
 
 
+# gap: `server show` and `server placed` say where a server is; why, only `server create` and `server why`
 # gap: `server list` (as racks were last seen) and `server placed` (what Banyan made) are two lists of partly the same
 def placed(
     *,

@@ -20,15 +20,13 @@ from banyan.core.identity import Caller
 from banyan.core.permissions import may, require
 from banyan.core.principal import Principal
 from banyan.core.server import Server
-from banyan.core.time import Mono
 from banyan.zone.compute.desk import MAX_LIST, Desk
+from banyan.zone.compute.walked import Walked
 from banyan.zone.lists import literal
 from banyan.zone.servers.surface import Servers
 from banyan.zone.views import HostView, PageView, UsageView
 
 MAX_SHOWN: Final = 100_000
-# Seconds for which the names of availability zones are believed.
-ZONES_LIFE: Final = 30.0
 DEFAULT_ZONE: Final = "nova"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
@@ -75,7 +73,7 @@ class Hosts:
         self._inventory = inventory
         self._servers = servers
         self._shown: dict[str, Where] = {}
-        self._zones: tuple[Mono, Zones] | None = None
+        self._zones: Walked[Zones] = Walked(desk)
 
     async def page(self, who: Principal, *, name: str = "", after: str = "", limit: int = MAX_LIST) -> HostPage:
         """In the order of (zone, rack, name). `name`: found anywhere in the host's."""
@@ -102,7 +100,7 @@ class Hosts:
         """What an administrator says about it, in force when this returns. Raises what Servers.say_of_host does."""
         require(who, "compute:update_service")
         said = await self._servers.say_of_host(who, host.zone, host.rack, host.id, change)
-        self._zones = None
+        self._zones.forget()
         return said
 
     async def named(self, who: Principal, name: str) -> HostView | None:
@@ -134,9 +132,11 @@ class Hosts:
     async def zones(self, who: Principal) -> Zones:
         """Remembered for a while: every create asks whether its zone is one of them."""
         require(who, "compute:list_availability_zones")
-        now = self._desk.mono()
-        if self._zones is not None and now < self._zones[0]:
-            return self._zones[1]
+        return await self._zones.get(lambda: self._look(who))
+
+    # gap: availability zones are found by a walk over all hosts, at most a twentieth of the time: no report names them
+
+    async def _look(self, who: Principal) -> Zones:
         up: dict[str, bool] = {}
         whole, after = True, ""
         while True:
@@ -148,9 +148,7 @@ class Hosts:
             after = page.after
             if not after:
                 break
-        found = Zones(dict(sorted(up.items())), whole)
-        self._zones = Mono(now + ZONES_LIFE), found
-        return found
+        return Zones(dict(sorted(up.items())), whole)
 
     def of_name(self, who: Principal, name: str) -> AsyncIterator[HostView]:
         """All of exactly that name. The caller was authorised for what it asks this for."""

@@ -16,9 +16,9 @@ from banyan.core.errors import BadInput
 from banyan.core.order import MAX_HOSTS_LISTED, NamedHost, Reason
 from banyan.core.principal import Principal
 from banyan.core.server import NoValidHost
-from banyan.core.time import Mono
 from banyan.zone.compute.desk import Desk
-from banyan.zone.compute.hosts import DEFAULT_ZONE, ZONES_LIFE, Hosts, Zones
+from banyan.zone.compute.hosts import DEFAULT_ZONE, Hosts, Zones
+from banyan.zone.compute.walked import Walked
 from banyan.zone.views import HostView
 
 # An extra spec of a flavor, and the metadata that one of a host's aggregates must have then (as Nova names it).
@@ -42,13 +42,11 @@ class Steering:
     def __init__(self, desk: Desk, hosts: Hosts) -> None:
         self._desk = desk
         self._hosts = hosts
-        self._known: tuple[Mono, Known] | None = None
-        self._changes = 0
+        self._known: Walked[Known] = Walked(desk)
 
     def forget(self) -> None:
         """An aggregate was changed."""
-        self._known = None
-        self._changes += 1
+        self._known.forget()
 
     async def zones(self, who: Principal) -> Zones:
         """The tree's availability zones, and those that aggregates make."""
@@ -107,9 +105,9 @@ class Steering:
         return tuple(found[:MAX_HOSTS_LISTED])
 
     async def known(self, who: Principal) -> Known:
-        now, changes = self._desk.mono(), self._changes
-        if self._known is not None and now < self._known[0]:
-            return self._known[1]
+        return await self._known.get(lambda: self._look(who))
+
+    async def _look(self, who: Principal) -> Known:
         aggregates = [one for one in await self._desk.read(lambda rows: rows.aggregates.all()) if one.hosts]
         names = {name for one in aggregates for name in one.hosts}
         made = {one.availability_zone for one in aggregates if one.availability_zone}
@@ -118,10 +116,7 @@ class Steering:
             async for host in self._hosts.each(who):
                 if host.name in names or (host.availability_zone or DEFAULT_ZONE) in made:
                     hosts.setdefault(host.name, []).append(host)
-        known = Known(aggregates, hosts)
-        if changes == self._changes:
-            self._known = Mono(now + ZONES_LIFE), known
-        return known
+        return Known(aggregates, hosts)
 
 
 def _usable(host: HostView) -> bool:

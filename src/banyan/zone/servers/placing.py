@@ -145,6 +145,7 @@ class Placing:
         that this zone may have asked them under."""
         went = self._went.get(order)
         if went is None:
+            # gap: a cancel of an order that is not remembered is owed to all children, four words each, till heard
             racks = [share_id(order, n, rack) for rack in self._leaf.racks for n in range(MAX_ASKED)]
             ids = [share_id(order, n) for n in range(MAX_ASKED)]
             went = {(int(code), id) for code in self._members.children for id in ids}

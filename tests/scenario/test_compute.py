@@ -283,9 +283,11 @@ def test_a_flavor_goes_to_aggregates_that_have_what_it_asks_for(world: World) ->
     top.run(top.compute.flavors.set_specs(admin, "77", {"aggregate_instance_extra_specs:ssd": "no"}))
     with pytest.raises(NoValidHost, match="aggregate"):
         top.create(replace(WISH, flavor="77"))
-    # A server that is placed again keeps to them.
+    # A server that is resized goes where its new flavor asks for.
+    more = Flavor("78", "ssd-more", 2, 64, extra_specs={"aggregate_instance_extra_specs:ssd": "true"})
+    top.run(top.compute.flavors.create(admin, more))
     top.rests(world, ids[0])
-    top.run(top.compute.life.resize(top.who(), ids[0], "2", ""))
+    top.run(top.compute.life.resize(top.who(), ids[0], "78", ""))
     top.rests(world, ids[0])
     assert hosts_of(top, ids[:1]) <= set(names[:3])
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from banyan.core.errors import NotFound, Refused
+from banyan.core.errors import Refused, Unreachable
 from banyan.core.server import Action, Arguments, Change, VmState
 from banyan.drivers.sim.script import FailBuilds
 from banyan.simulate.faults import Doom, Instant
@@ -31,7 +31,7 @@ def create(client: Client) -> None:
 def two_phase(client: Client) -> None:
     ids = client.order("o1", 2, two_phase=True)
     client.advance(3.0)
-    with pytest.raises(NotFound):
+    with pytest.raises(Unreachable, match="held for its order"):
         client.show(ids[0])
     client.confirm("o1")
     client.confirm("o1")

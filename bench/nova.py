@@ -179,7 +179,9 @@ async def measure(arguments: argparse.Namespace) -> dict[str, object]:
                 theirs = await nova_side(int(settings["port_base"]), workers)
                 for n in range(arguments.rounds):
                     for side in (theirs, *ours) if n % 2 == 0 else (*ours, theirs):
-                        found.setdefault(side.name, []).append(await turn(side, arguments.total))
+                        found.setdefault(side.name, []).append(one := await turn(side, arguments.total))
+                        said = ", ".join(f"{figure} {value:.1f}" for figure, value in one.items())
+                        print(f"{side.name}, round {n + 1}: {said}", file=sys.stderr, flush=True)
     return {"hosts": settings["computes"], "total": arguments.total, "load_after": os.getloadavg()[0], **judged(found)}
 
 

@@ -175,7 +175,7 @@ def test_a_host_anywhere_below_is_taken_out_of_service_from_the_top(world: World
     with pytest.raises(NotFound):
         say(top, "none", under=zone)
     # An administrator of the top's cloud, as the compute API has it.
-    code = top.peek(lambda unit: unit.self_.get()).code  # type: ignore[union-attr]
+    code = top.peek(lambda unit: unit.self_.get()).code
     admin = Principal(code, "u1", "ann", "d1", ScopeKind.SYSTEM, frozenset({"admin"}), Wall(1e12))
     id, rack = hosts(top, state="disabled")[0].id, hosts(top, state="disabled")[0].rack
     seen = top.tree(lambda servers, _: servers.say_of_host(admin, zone, rack, id, HostChange(False)))
@@ -198,7 +198,7 @@ def test_a_host_anywhere_below_is_taken_out_of_service_from_the_top(world: World
 def test_an_operator_of_another_part_does_not_see_the_host(world: World) -> None:
     top = plant(world, "2x2")
     name = hosts(top, "top/z2")[0].name
-    code = world["top/z1"].peek(lambda unit: unit.self_.get()).code  # type: ignore[union-attr]
+    code = world["top/z1"].peek(lambda unit: unit.self_.get()).code
 
     def as_operator(role: Role, under: ZoneCode) -> None:
         top.ask(
@@ -210,4 +210,4 @@ def test_an_operator_of_another_part_does_not_see_the_host(world: World) -> None
     with pytest.raises(NotFound):
         as_operator(Role.OPERATOR, code)
     with pytest.raises(Refused):
-        as_operator(Role.VIEWER, world["top/z2"].peek(lambda unit: unit.self_.get()).code)  # type: ignore[union-attr]
+        as_operator(Role.VIEWER, world["top/z2"].peek(lambda unit: unit.self_.get()).code)

@@ -35,11 +35,11 @@ def decided_and_not_told(world: World, site: Site, top: Entry) -> Created:
                 if world[path].running:
                     world[path].crash("a test")
 
-    site.disk.committed = committed  # type: ignore[method-assign]
+    site.disk.committed = committed
     group = top.run(top.compute.groups.create(top.who(), "g", GroupPolicy.ANTI_AFFINITY, None)).group
     wish = Wish("web", "1", IMAGE, no_network=True, group=group.id, least=4, most=4)
     created: Created = top.run(top.compute.ordering.create(top.who(), wish)).created
-    site.disk.committed = note  # type: ignore[method-assign]
+    site.disk.committed = note
     for path in middles:
         world[path].start()
         world[path].wait()

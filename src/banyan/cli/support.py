@@ -14,7 +14,6 @@ import re
 import sys
 import tarfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
@@ -154,10 +153,13 @@ def without_secrets(value: object, name: str = "") -> object:
         return value
     if _SECRET_NAME.search(name) and not name.endswith(("_file", "file")):
         return "…"
-    with suppress(ValueError):
+    try:
         parts = urlsplit(value)
-        if parts.scheme and "@" in parts.netloc:
-            return value.replace(parts.netloc, f"…@{parts.netloc.rpartition('@')[2]}")
+    except ValueError:
+        # An address that can not be read: where a password in it would stand is not known either.
+        return "…"
+    if parts.scheme and "@" in parts.netloc:
+        return value.replace(parts.netloc, f"…@{parts.netloc.rpartition('@')[2]}")
     return value
 
 

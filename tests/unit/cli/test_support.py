@@ -93,6 +93,7 @@ def test_of_a_zone_that_does_not_run_it_holds_what_can_be_had(tmp_path: Path, zo
         ("url", "postgresql://u:p@db/x", "postgresql://…@db/x"),
         ("url", "https://db/x", "https://db/x"),
         ("text", "a@b", "a@b"),
+        ("url", "http://u:p@[db/x", "…"),
     ],
 )
 def test_what_is_cut_out_of_settings(name: str, value: object, kept: object) -> None:
